@@ -10,7 +10,7 @@ import { HIGHEST_ID, LOWEST_ID } from '../src/domain/new-id.ts';
 import { createIndex, INDEXES } from '../src/store/mongo/indexes.ts';
 import { type LeadDocument, leadDocument } from '../src/store/mongo/lead-documents.ts';
 import { leadKey } from '../src/store/mongo/queries.ts';
-import { aLead, claimsOf, times } from '../test/support/builders.ts';
+import { aLead, keysFor, times } from '../test/support/builders.ts';
 import { callAtPace } from './drive.ts';
 import { serveLoads } from './processes.ts';
 import { captureFor, LEADS, PAGE_SIZE, type Scenario } from './workload.ts';
@@ -58,5 +58,5 @@ function anyKnown(): LeadDocument {
 function someLead(): LeadDocument {
   const idempotencyKey = randomUUID();
   const lead = aLead({ studioId, ...captureFor(idempotencyKey, sourceId) });
-  return leadDocument(lead, claimsOf(lead, { idempotencyKey }));
+  return leadDocument(lead, keysFor(lead, { idempotencyKey }));
 }

@@ -6,7 +6,7 @@ import { newId, systemClock } from '../src/domain/new-id.ts';
 import { openStore } from '../src/store/open-store.ts';
 import type { Store } from '../src/store/store.ts';
 import { createApiKey } from '../src/usecases/manage-api-keys.ts';
-import { aLead, aLeadSource, aMember, aStudio, BY, claimsOf, DAY_MS, plus, times } from '../test/support/builders.ts';
+import { aLead, aLeadSource, aMember, aStudio, BY, DAY_MS, keysFor, plus, times } from '../test/support/builders.ts';
 import { atTheEnd, temporaryFolder } from './processes.ts';
 import { captureFor, type KnownLeads, LEADS, type Target } from './workload.ts';
 
@@ -89,12 +89,12 @@ export async function fillStudio(store: Store, studioId: string, size: number): 
     const chunk = times(Math.min(CHUNK, size - count), () => {
       const idempotencyKey = randomUUID();
       const lead = aLead({ studioId, ...captureFor(idempotencyKey, key.sourceId) });
-      return { lead, claims: claimsOf(lead, { idempotencyKey }) };
+      return { lead, keys: keysFor(lead, { idempotencyKey }) };
     });
-    await Promise.all(chunk.map(({ lead, claims }) => store.createLead(lead, claims)));
-    for (const [index, { lead, claims }] of chunk.entries()) {
+    await Promise.all(chunk.map(({ lead, keys }) => store.createLead(lead, keys)));
+    for (const [index, { lead, keys }] of chunk.entries()) {
       const isKnown = (count + index) % knownEvery === 0;
-      if (isKnown) leads.push({ id: lead.id, idempotencyKey: claims.idempotencyKey });
+      if (isKnown) leads.push({ id: lead.id, idempotencyKey: keys.idempotencyKey });
     }
   }
   return { key, known: { leads, cursors: leads.map(({ id }) => pageTokenAfter('leads', studioId, id)) } };

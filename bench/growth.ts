@@ -72,7 +72,7 @@ await runBenchmark(async () => {
   const { MONGODB_URL } = process.env;
   const files: string[] = [];
   await measure('SQLite', () => files[files.push(newSqliteDatabase()) - 1] as string, Number(leads));
-  print('## The trees of SQLite', '', treesOf(files[1]?.replace(/^sqlite:/, '') as string));
+  print('## The trees of SQLite', '', describeTrees(files[1]?.replace(/^sqlite:/, '') as string));
   if (MONGODB_URL) await measure(await serverName(MONGODB_URL), () => newMongoDatabase(MONGODB_URL), Number(leads));
 });
 
@@ -97,12 +97,12 @@ async function startSide(DATABASE_URL: string, size: number): Promise<Side> {
     busy: await fillStudio(store, 'busy-studio', size),
   }));
   const { url, pids } = await startCoreAndGateway({ DATABASE_URL });
-  const targetOf = ({ key, known }: FilledStudio) => httpTarget(name, { url, ...key }, pids, known);
-  return { quiet: await targetOf(studios.quiet), busy: await targetOf(studios.busy) };
+  const makeTarget = ({ key, known }: FilledStudio) => httpTarget(name, { url, ...key }, pids, known);
+  return { quiet: await makeTarget(studios.quiet), busy: await makeTarget(studios.busy) };
 }
 
 /** Returns a table of each tree's levels: as measured, and as expected with EXPECTED_LEADS if the pages stay equally full. */
-function treesOf(path: string): string {
+function describeTrees(path: string): string {
   using database = new DatabaseSync(path, { readOnly: true });
   const select = database.prepare(`
     SELECT max(length(path) - length(replace(path, '/', ''))) AS levels,

@@ -10,11 +10,11 @@ export function print(...lines: string[]): void {
 
 /** Describes the software and the machine, one line each. */
 export function describeMachine(): string[] {
-  const versionOf = (name: string) =>
+  const findVersion = (name: string) =>
     JSON.parse(readFileSync(join(import.meta.dirname, '../node_modules', name, 'package.json'), 'utf8')).version;
   return [
-    `- Node ${process.versions.node}, SQLite ${process.versions.sqlite}, Fastify ${versionOf('fastify')}, ` +
-      `Connect ${versionOf('@connectrpc/connect')}`,
+    `- Node ${process.versions.node}, SQLite ${process.versions.sqlite}, Fastify ${findVersion('fastify')}, ` +
+      `Connect ${findVersion('@connectrpc/connect')}`,
     `- ${availableParallelism()} cores (${cpus()[0]?.model}), ${Math.round(totalmem() / 2 ** 30)} GB of memory`,
   ];
 }
@@ -23,7 +23,7 @@ export function describeMachine(): string[] {
 export function comparisonTable(all: readonly Compared[]): string {
   const everyRound = all.flatMap(({ series }) => series.flatMap(({ rounds }) => rounds));
   const processes = [...new Set(everyRound.flatMap(({ cpuUs }) => Object.keys(cpuUs)))];
-  const resultsOf = ({ target, rounds }: Series): string[] => {
+  const formatResults = ({ target, rounds }: Series): string[] => {
     const middle = (value: (round: Round) => number, digits: number) => number(median(rounds.map(value)), digits);
     return [
       target,
@@ -44,8 +44,8 @@ export function comparisonTable(all: readonly Compared[]): string {
       maxP99 === undefined ? '' : `at most ${number(maxP99, 2)}: ${verdict(middle <= maxP99)}`,
     ];
     return [
-      [name, ...resultsOf(base), '', ''],
-      [name, ...resultsOf(target), `${ratio} (${lowest}–${highest})`, goals.join('')],
+      [name, ...formatResults(base), '', ''],
+      [name, ...formatResults(target), `${ratio} (${lowest}–${highest})`, goals.join('')],
     ];
   });
   const costs = processes.map((process) => `${process} µs`);

@@ -53,8 +53,8 @@ export async function compare(
 ): Promise<Compared> {
   const { name, scenario, connections, ratesPerSecond } = comparison;
   console.error(name);
-  const seriesOf = ({ name }: RunningTarget): Series => ({ target: name, rounds: [], failures: {} });
-  const series = [seriesOf(targets[0]), seriesOf(targets[1])] as const;
+  const startSeries = ({ name }: RunningTarget): Series => ({ target: name, rounds: [], failures: {} });
+  const series = [startSeries(targets[0]), startSeries(targets[1])] as const;
   const turn = async (index: 0 | 1, durationMs: number): Promise<Round> => {
     const pace = { connections, durationMs, ratePerSecond: ratesPerSecond?.[index] };
     const round = await driveOnce(targets[index], scenario, pace);

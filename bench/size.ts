@@ -59,8 +59,8 @@ async function measureSqlite(size: number): Promise<BytesOfLead[]> {
   const rows: [name: string, seconds: number][] = [
     ['`backup`', await command(url, 'backup', join(folder, 'copy.db'))],
     ['`vacuum`', await command(url, 'vacuum')],
-    ['`leads export`', await secondsOf(() => exportTo(url, join(folder, 'leads.csv')))],
-    ['start of a core and a gateway', await secondsOf(() => startCoreAndGateway({ DATABASE_URL: url }))],
+    ['`leads export`', await measureSeconds(() => exportTo(url, join(folder, 'leads.csv')))],
+    ['start of a core and a gateway', await measureSeconds(() => startCoreAndGateway({ DATABASE_URL: url }))],
   ];
   const imported = newSqliteDatabase();
   await withStore(imported, (store) => createStudioWithKey(store, 'busy-studio'));
@@ -78,19 +78,19 @@ async function measureSqlite(size: number): Promise<BytesOfLead[]> {
   });
   const without = newSqliteDatabase();
   await withStore(without, (store) => fillStudio(store, 'busy-studio', LEADS * 10));
-  const sizeOf = (address: string) => statSync(address.slice('sqlite:'.length)).size;
+  const fileSize = (address: string) => statSync(address.slice('sqlite:'.length)).size;
   return [
     { where: 'SQLite', bytes: plain / size },
     {
       where: 'a change that a consumer has not acknowledged',
-      bytes: (sizeOf(waiting) - sizeOf(without)) / (LEADS * 10),
+      bytes: (fileSize(waiting) - fileSize(without)) / (LEADS * 10),
     },
   ];
 }
 
 /** Runs an operator command, and returns its duration in seconds. */
 const command = (DATABASE_URL: string, ...args: string[]): Promise<number> =>
-  secondsOf(() => run(process.execPath, [CLI, ...args], { env: { ...process.env, DATABASE_URL } }));
+  measureSeconds(() => run(process.execPath, [CLI, ...args], { env: { ...process.env, DATABASE_URL } }));
 
 async function exportTo(url: string, file: string): Promise<void> {
   const args = [CLI, 'leads', 'export'];
@@ -174,7 +174,7 @@ function printYears(all: readonly BytesOfLead[]): void {
   print('## Bytes of a lead', '', table(['', 'bytes', ...heads], 1, rows));
 }
 
-async function secondsOf(work: () => Promise<unknown>): Promise<number> {
+async function measureSeconds(work: () => Promise<unknown>): Promise<number> {
   const began = performance.now();
   await work();
   return (performance.now() - began) / 1000;

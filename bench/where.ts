@@ -87,14 +87,14 @@ interface Counts {
 
 const nowUs = (): number => Number(process.hrtime.bigint() / 1000n);
 
-function countsOf(pid: number | undefined): Counts {
-  const countOf = (file: string, name: string) =>
+function readCounts(pid: number | undefined): Counts {
+  const readCount = (file: string, name: string) =>
     Number(new RegExp(`^${name}:\\s*(\\d+)`, 'm').exec(readFileSync(`/proc/${pid}/${file}`, 'utf8'))?.[1]);
   return {
     cpuUs: cpuTimeUs(pid),
-    writes: countOf('io', 'syscw'),
-    reads: countOf('io', 'syscr'),
-    wakeUps: countOf('status', 'voluntary_ctxt_switches'),
+    writes: readCount('io', 'syscw'),
+    reads: readCount('io', 'syscr'),
+    wakeUps: readCount('status', 'voluntary_ctxt_switches'),
   };
 }
 
@@ -102,11 +102,11 @@ async function measure({ pids, drive }: RunningTarget, scenario: Scenario, durat
   const all: Measured[] = [];
   for (const connections of CONNECTIONS) {
     await drive(scenario, { connections, durationMs: WARM_UP_MS });
-    const before = PROCESSES.map((name) => countsOf(pids[name]));
+    const before = PROCESSES.map((name) => readCounts(pids[name]));
     const from = nowUs();
     const { answered } = await drive(scenario, { connections, durationMs });
     const per = PROCESSES.map((name, index) => {
-      const counts = Object.entries(countsOf(pids[name])).map(([key, count]) => {
+      const counts = Object.entries(readCounts(pids[name])).map(([key, count]) => {
         return [key, (count - (before[index] as Counts)[key as keyof Counts]) / answered];
       });
       return [name, Object.fromEntries(counts)];
@@ -117,10 +117,10 @@ async function measure({ pids, drive }: RunningTarget, scenario: Scenario, durat
 }
 
 /** Returns the share of each value among the samples of a time in which the process was not idle. */
-function sharesOf(
+function computeShares(
   { nodes, startTime, samples, timeDeltas }: Profile,
   { from, to }: Measured,
-  nameOf: (node: ProfileNode, path: readonly ProfileNode[]) => string,
+  findName: (node: ProfileNode, path: readonly ProfileNode[]) => string,
 ): Map<string, number> {
   const byId = new Map(nodes.map((node) => [node.id, node]));
   const callers = new Map(nodes.flatMap(({ id, children = [] }) => children.map((child) => [child, id])));
@@ -129,7 +129,7 @@ function sharesOf(
       const path: ProfileNode[] = [];
       for (let id = callers.get(node.id); id !== undefined; id = callers.get(id))
         path.push(byId.get(id) as ProfileNode);
-      return [node.id, nameOf(node, path)];
+      return [node.id, findName(node, path)];
     }),
   );
   const shares = new Map<string, number>();
@@ -149,7 +149,7 @@ function sharesOf(
 
 const isNative = ({ callFrame: { url } }: ProfileNode) => url === '';
 
-function partOf(node: ProfileNode, path: readonly ProfileNode[]): string {
+function findPart(node: ProfileNode, path: readonly ProfileNode[]): string {
   const named = ({ callFrame: { url, functionName } }: ProfileNode) =>
     PARTS.slice(0, -1).find(([, pattern]) => pattern.test(url || functionName))?.[0];
   const known = isNative(node)
@@ -159,11 +159,11 @@ function partOf(node: ProfileNode, path: readonly ProfileNode[]): string {
   return known ?? 'other code of ours';
 }
 
-const functionOf = ({ callFrame: { functionName, url, lineNumber } }: ProfileNode): string =>
+const describeFunction = ({ callFrame: { functionName, url, lineNumber } }: ProfileNode): string =>
   `${functionName || '(anonymous)'} ${url.replace(/^.*\/(node_modules|gateway|src|common|proto)\//, '$1/')}:${lineNumber + 1}`;
 
 /** Ends a process and returns its profile. */
-async function profileOf(pid: number, folder: string): Promise<Profile> {
+async function recordProfile(pid: number, folder: string): Promise<Profile> {
   process.kill(pid, 'SIGTERM');
   while (!Number.isNaN(cpuTimeUs(pid))) await sleep(50);
   const file = readdirSync(folder).find((name) => name.split('.')[3] === `${pid}`);
@@ -190,32 +190,32 @@ await runBenchmark(async () => {
   const profiled = await measure(target, scenario as Scenario, durationMs);
   const columns: { name: string; counts: Counts; shares: Map<string, number>; top: Map<string, number> }[] = [];
   for (const process of PROCESSES) {
-    const profile = await profileOf(target.pids[process] as number, folder);
+    const profile = await recordProfile(target.pids[process] as number, folder);
     for (const [index, window] of profiled.entries()) {
       columns.push({
         name: `${process}, ${window.connections}`,
         counts: (plain[index] as Measured).per[process],
-        shares: sharesOf(profile, window, partOf),
-        top: sharesOf(profile, window, functionOf),
+        shares: computeShares(profile, window, findPart),
+        top: computeShares(profile, window, describeFunction),
       });
     }
   }
   print(...describeMachine());
   const heads = ['', ...columns.map(({ name }) => name)];
-  const rowOf = (name: string, value: (column: (typeof columns)[number]) => number, digits: number) => [
+  const formatRow = (name: string, value: (column: (typeof columns)[number]) => number, digits: number) => [
     name,
     ...columns.map((column) => number(value(column), digits)),
   ];
   const rows = PARTS.map(([part]) =>
-    rowOf(part, ({ shares, counts }) => (shares.get(part) ?? Number.NaN) * counts.cpuUs, 1),
+    formatRow(part, ({ shares, counts }) => (shares.get(part) ?? Number.NaN) * counts.cpuUs, 1),
   );
   print(
     table(heads, 1, [
       ...rows.filter((cells) => cells.slice(1).some((cell) => cell !== '')),
-      rowOf('**all**', ({ counts }) => counts.cpuUs, 1),
-      rowOf('writes', ({ counts }) => counts.writes, 2),
-      rowOf('reads', ({ counts }) => counts.reads, 2),
-      rowOf('wake-ups', ({ counts }) => counts.wakeUps, 2),
+      formatRow('**all**', ({ counts }) => counts.cpuUs, 1),
+      formatRow('writes', ({ counts }) => counts.writes, 2),
+      formatRow('reads', ({ counts }) => counts.reads, 2),
+      formatRow('wake-ups', ({ counts }) => counts.wakeUps, 2),
     ]),
   );
   for (const { name, top, counts } of Number(functions) > 0 ? columns : []) {

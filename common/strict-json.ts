@@ -2,7 +2,7 @@
 const NAME = /^(?:[a-z0-9][a-z0-9._-]{0,62}|[A-Za-z]{1,20})$/;
 
 /** Returns a JSON pointer without its first slash. Replaces each part that does not look like a name with `what`. */
-export const describePlace = (pointer: string, what: string): string =>
+export const describeLocation = (pointer: string, what: string): string =>
   pointer
     .split('/')
     .slice(1)

@@ -125,7 +125,7 @@ export class Endpoint {
       const told = [...this.#handled.values()];
       this.#handled.clear();
       await this.#repeated((core) => core.acknowledge(this.#name, told));
-      for (const change of told) this.#schedule.settled(change);
+      for (const change of told) this.#schedule.finish(change);
       this.#pump();
     }
     this.#isTelling = false;
@@ -175,7 +175,7 @@ export class Endpoint {
     if (failure && !failure.setAside) return;
     if (!failure) return this.#acknowledge([change]);
     await this.#setAside(change, outcome.code, failure.pauseMs);
-    this.#schedule.settled(change);
+    this.#schedule.finish(change);
     this.#pump();
   }
 

@@ -1,7 +1,7 @@
 import { Ajv, type ErrorObject } from 'ajv';
 import { CONSUMER_NAME_PATTERN, MAX_CONSUMERS } from '../common/rules/field-rules.ts';
 import { Secret } from '../common/secret.ts';
-import { describePlace, parseStrictJson } from '../common/strict-json.ts';
+import { describeLocation, parseStrictJson } from '../common/strict-json.ts';
 
 /** The kinds of change that an endpoint may select. It always gets erasures. */
 export const KINDS = ['created', 'stage_changed', 'updated', 'resent', 'enquired'] as const;
@@ -103,7 +103,7 @@ function urlFault(text: string, name: string): string | undefined {
 
 /** Describes a fault without quoting values, which are secret. */
 function endpointFault({ instancePath, keyword, message, params, propertyName, parentSchema }: ErrorObject): string {
-  const where = describePlace(instancePath.replace(/^\/endpoints/, ''), 'an endpoint') || 'the file';
+  const where = describeLocation(instancePath.replace(/^\/endpoints/, ''), 'an endpoint') || 'the file';
   if (keyword === 'propertyNames' || propertyName !== undefined) {
     return 'an endpoint has the name of its consumer: 1 to 63 of a to z, 0 to 9 and hyphens, beginning with a letter';
   }

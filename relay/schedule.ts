@@ -73,7 +73,7 @@ export class Schedule<Change extends State> {
   }
 
   /**
-   * Records the end of a request. Unless the lead waits for a retry, the caller tells the core, then calls `settled`.
+   * Records the end of a request. Unless the lead waits for a retry, the caller tells the core, then calls `finish`.
    *
    * @param random from 0 to 1
    * @returns undefined if the lead was delivered
@@ -104,7 +104,7 @@ export class Schedule<Change extends State> {
   }
 
   /** Records that the core knows the outcome of a state. */
-  settled(change: Change): void {
+  finish(change: Change): void {
     const key = formatChangeKey(change);
     if ((this.#begun.get(key)?.revision ?? 0n) <= change.revision) this.#begun.delete(key);
   }

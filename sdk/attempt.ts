@@ -52,7 +52,7 @@ export async function attempt(
   try {
     // Following a redirect would send the API key to another server, or turn a creation into a GET.
     response = await send(url, { ...request, ...UNCACHED, signal, redirect: 'manual' });
-    const text = await textOf(response);
+    const text = await readText(response);
     return text === undefined ? tooLong(response) : read(response, text, { expects, capture });
   } catch (cause) {
     return response && isOfEncoding(cause, response.headers) ? notRead(response) : { kind: 'none', cause };
@@ -60,7 +60,7 @@ export async function attempt(
 }
 
 /** Returns the decoded body, or undefined when it exceeds MAX_RESPONSE_BYTES; the rest is then not read. */
-async function textOf({ body }: Response): Promise<string | undefined> {
+async function readText({ body }: Response): Promise<string | undefined> {
   const decoder = new TextDecoder();
   let [text, length] = ['', 0];
   for await (const chunk of body ?? []) {
@@ -176,7 +176,7 @@ export function isWorthRepeating(attempt: Attempt): boolean {
 }
 
 /** Returns the `Retry-After` of a response; seconds. */
-export function retryAfterOf({ headers }: { readonly headers?: Headers }): number | undefined {
+export function parseRetryAfter({ headers }: { readonly headers?: Headers }): number | undefined {
   const value = headers?.get('retry-after') ?? '';
   return /^\d+$/.test(value) ? Number(value) : undefined;
 }

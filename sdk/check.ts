@@ -1,12 +1,12 @@
-import { type ApiRequest, type Attempt, areOfData, attempt, retryAfterOf } from './attempt.ts';
+import { type ApiRequest, type Attempt, areOfData, attempt, parseRetryAfter } from './attempt.ts';
 import type { LeadIntakeClientOptions } from './client.ts';
 import {
-  authorizationOf,
   faultOfKey,
   isOpenToOthers,
-  leadsUrlOf,
   requireLimits,
   requireServer,
+  toAuthorization,
+  toLeadsUrl,
 } from './configuration.ts';
 import { faultOfConnection } from './not-sent.ts';
 import { CHECK_FINDINGS, FAILING_FROM_STATUS } from './outcomes.ts';
@@ -64,11 +64,11 @@ export async function check({
 }: LeadIntakeClientOptions): Promise<CheckReport> {
   requireServer();
   requireLimits({ deadlineMs, attemptTimeoutMs });
-  const url = orUndefined(() => leadsUrlOf(baseUrl, true));
-  const headers = orUndefined(() => authorizationOf(apiKey));
+  const url = orUndefined(() => toLeadsUrl(baseUrl, true));
+  const headers = orUndefined(() => toAuthorization(apiKey));
   const isOpen = url !== undefined && !allowHttp && isOpenToOthers(baseUrl);
   if (url === undefined || headers === undefined || isOpen) {
-    return reportOf({
+    return makeReport({
       address: [url === undefined ? 'address_malformed' : isOpen ? 'address_not_https' : 'not_checked'],
       key: headers === undefined ? ['key_malformed', faultOfKey(apiKey) ?? ''] : ['not_checked'],
     });
@@ -77,11 +77,11 @@ export async function check({
   const read = await once({ method: 'GET', url: `${url}?limit=1`, headers, expects: 'leads' });
   const clock = clockIn(read);
   const found = foundByReading(read);
-  if (found.key[0] !== 'key_right') return reportOf({ ...found, clock });
+  if (found.key[0] !== 'key_right') return makeReport({ ...found, clock });
   const json = new Headers(headers);
   json.set('content-type', 'application/json');
   const created = await once({ method: 'POST', url, headers: json, body: '{}', expects: 'lead' });
-  return reportOf({ ...found, ...foundByCreating(created), clock });
+  return makeReport({ ...found, ...foundByCreating(created), clock });
 }
 
 function foundByReading(read: Attempt): { address: Found; key: Found; 'leads.read'?: Found } {
@@ -115,7 +115,7 @@ function foundByCreating(created: Attempt): { key?: Found; 'leads.create'?: Foun
 
 function foundInProblem(attempt: Extract<Attempt, { kind: 'problem' }>): Found {
   const { code, status } = attempt.problem;
-  if (code === 'integration_rate_limited') return ['quota_used_up', retryAfterOf(attempt) ?? 1];
+  if (code === 'integration_rate_limited') return ['quota_used_up', parseRetryAfter(attempt) ?? 1];
   return [KEY_PROBLEMS[code] ?? 'unexpected', status];
 }
 
@@ -133,7 +133,7 @@ function clockIn({ kind, headers }: Attempt): Found {
   return [aheadMs > 0 ? 'clock_ahead' : 'clock_behind', Math.round(Math.abs(aheadMs) / 60_000)];
 }
 
-function reportOf(found: { readonly [about in CheckFinding['about']]?: Found }): CheckReport {
+function makeReport(found: { readonly [about in CheckFinding['about']]?: Found }): CheckReport {
   const parts = ['address', 'key', 'leads.create', 'leads.read', 'clock'] as const;
   const findings = parts.map((about) => {
     const [code, part] = found[about] ?? ['not_checked'];

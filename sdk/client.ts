@@ -1,6 +1,6 @@
 import type { Lead, LeadCapture, LeadList, LeadResponse } from './api-types.ts';
 import { CAPTURE_RULES } from './capture-rules.ts';
-import { authorizationOf, leadsUrlOf, requireLimits, requireServer } from './configuration.ts';
+import { requireLimits, requireServer, toAuthorization, toLeadsUrl } from './configuration.ts';
 import { type Quota, quotaIn } from './quota.ts';
 import { type Answer, type AttemptReport, send } from './send.ts';
 
@@ -97,8 +97,8 @@ export function createLeadIntakeClient({
     quota = quotaIn(response.headers);
     return response;
   };
-  const leadsUrl = leadsUrlOf(baseUrl, allowHttp);
-  const authorization = authorizationOf(apiKey);
+  const leadsUrl = toLeadsUrl(baseUrl, allowHttp);
+  const authorization = toAuthorization(apiKey);
   const defaults = { fetch, attemptTimeoutMs, deadlineMs, onAttempt };
 
   const read = async (
@@ -123,7 +123,7 @@ export function createLeadIntakeClient({
       const { idempotencyKey = crypto.randomUUID(), signal, deadlineMs = defaults.deadlineMs } = options;
       requireLimits({ deadlineMs });
       requireUuid(idempotencyKey);
-      const body = textOf(capture);
+      const body = toText(capture);
       const headers = new Headers(authorization);
       headers.set('content-type', 'application/json');
       headers.set('idempotency-key', idempotencyKey);
@@ -167,7 +167,7 @@ function requireUuid(idempotencyKey: string): void {
 }
 
 /** Serializes a lead. @throws TypeError when it is not a lead, or JSON would silently drop or change a part of it */
-function textOf(capture: LeadCapture): string {
+function toText(capture: LeadCapture): string {
   if (typeof capture !== 'object' || capture === null || Array.isArray(capture)) {
     throw new TypeError('createLead takes a lead: { displayName, contact }');
   }

@@ -15,7 +15,7 @@ export const isOpenToOthers = (baseUrl: string): boolean =>
   /^http:/i.test(baseUrl) && !new RegExp(HTTP_WITHIN, 'i').test(baseUrl);
 
 /** Returns the address of the leads. @throws TypeError when the base URL is malformed, or open to others */
-export function leadsUrlOf(baseUrl: string, allowHttp: boolean): string {
+export function toLeadsUrl(baseUrl: string, allowHttp: boolean): string {
   if (!BASE_URL.test(baseUrl) || PATH_OF_API.test(baseUrl) || !URL.canParse(baseUrl)) {
     throw new TypeError('baseUrl must be an address such as https://api.example.com, without /v1 and credentials');
   }
@@ -28,7 +28,7 @@ export function leadsUrlOf(baseUrl: string, allowHttp: boolean): string {
 }
 
 /** Returns the headers of all requests with a key. @throws TypeError when the key is malformed; its message omits the key */
-export function authorizationOf(apiKey: string): Headers {
+export function toAuthorization(apiKey: string): Headers {
   const fault = faultOfKey(apiKey);
   if (fault !== undefined) {
     throw new TypeError(`apiKey must be the whole secret of an API key, lik_ and 48 characters: ${fault}`);
@@ -44,10 +44,10 @@ export function faultOfKey(apiKey: string): string | undefined {
   if (/\s/.test(apiKey)) return 'it has white space';
   if (apiKey.length !== KEY_LENGTH) return 'it has another length';
   if (!KEY.test(apiKey)) return 'it has other characters';
-  return hasChecksum(bytesOf(apiKey.slice(4))) ? undefined : 'its checksum is wrong, so it has a wrong character';
+  return hasChecksum(decodeBytes(apiKey.slice(4))) ? undefined : 'its checksum is wrong, so it has a wrong character';
 }
 
-function bytesOf(base64url: string): Uint8Array<ArrayBuffer> {
+function decodeBytes(base64url: string): Uint8Array<ArrayBuffer> {
   return Uint8Array.from(atob(base64url.replaceAll('-', '+').replaceAll('_', '/')), (byte) => byte.charCodeAt(0));
 }
 

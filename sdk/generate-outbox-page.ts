@@ -8,7 +8,7 @@ const NOTE = 'Generated from sdk/outbox/page.html by sdk/generate-outbox-page.ts
 const PAGE = readFileSync(join(import.meta.dirname, 'outbox/page.html'), 'utf8');
 if (/"""|^HTML/m.test(PAGE)) throw new Error('The page may have no """, and no line may begin with HTML.');
 
-const hashOf = (tag: string): string => {
+const computeHash = (tag: string): string => {
   const [, text = ''] = new RegExp(`<${tag}[^>]*>([^]*?)</${tag}>`).exec(PAGE) ?? [];
   return `'sha256-${createHash('sha256').update(text).digest('base64')}'`;
 };
@@ -16,7 +16,7 @@ const hashOf = (tag: string): string => {
 const HEADERS = Object.entries({
   Allow: 'GET, HEAD, POST',
   'Cache-Control': 'no-store',
-  'Content-Security-Policy': `default-src 'none'; script-src ${hashOf('script')}; style-src ${hashOf('style')}; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`,
+  'Content-Security-Policy': `default-src 'none'; script-src ${computeHash('script')}; style-src ${computeHash('style')}; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`,
   'Referrer-Policy': 'no-referrer',
   'X-Content-Type-Options': 'nosniff',
   'X-Robots-Tag': 'noindex',

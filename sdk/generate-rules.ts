@@ -32,7 +32,7 @@ const CODES = new Set([
 type Escape = (hex: string) => string;
 
 /** Returns a character class of ECMAScript as ranges, because classes of the same name differ between languages. */
-function rangesOf(characters: RegExp, written: Escape): string {
+function formatRanges(characters: RegExp, written: Escape): string {
   const codes = Array.from({ length: 0x11_0000 }, (_, code) => code);
   const found = new Set(codes.filter((code) => characters.test(String.fromCodePoint(code))));
   const text = (code: number) => written(code.toString(16).padStart(4, '0'));
@@ -51,9 +51,9 @@ const INVISIBLE = '\\s\\p{Cc}\\p{Default_Ignorable_Code_Point}';
 /** Translates a pattern. Digits keep their class: languages differ only in those of the latest releases of Unicode. */
 const translated = ({ source }: RegExp, written: Escape): string =>
   source
-    .replaceAll(INVISIBLE, () => rangesOf(new RegExp(`[${INVISIBLE}]`, 'u'), written))
-    .replaceAll('\\s\\p{Cc}', rangesOf(/[\s\p{Cc}]/u, written))
-    .replaceAll(/\[\\s\]/g, `[${rangesOf(/\s/, written)}]`);
+    .replaceAll(INVISIBLE, () => formatRanges(new RegExp(`[${INVISIBLE}]`, 'u'), written))
+    .replaceAll('\\s\\p{Cc}', formatRanges(/[\s\p{Cc}]/u, written))
+    .replaceAll(/\[\\s\]/g, `[${formatRanges(/\s/, written)}]`);
 
 const phpPattern = (pattern: RegExp): string => `'/${translated(pattern, (hex) => `\\x{${hex}}`)}/Du'`;
 
@@ -80,7 +80,7 @@ function entries(
   [indent, step]: readonly [string, string],
   literal: (pattern: RegExp) => string,
 ): readonly string[] {
-  const lineOf = ([pattern, ...texts]: readonly [RegExp, string, string]) => {
+  const formatLine = ([pattern, ...texts]: readonly [RegExp, string, string]) => {
     const parts = [literal(pattern), ...texts.map((text) => quote + text + quote)];
     const line = `${indent}${step}${begin}${parts.join(', ')}${end},`;
     const long = parts.map((part) => `${indent}${step}${step}${part},\n`).join('');
@@ -88,7 +88,7 @@ function entries(
   };
   return Object.entries(RULES).flatMap(([name, rules]) => [
     `${indent}${field(name)} ${begin}`,
-    ...rules.map(lineOf),
+    ...rules.map(formatLine),
     `${indent}${end},`,
   ]);
 }

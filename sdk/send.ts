@@ -4,7 +4,7 @@ import {
   attempt,
   isWorthRepeating,
   leavesOutcomeOpen,
-  retryAfterOf,
+  parseRetryAfter,
   settlesOutcome,
 } from './attempt.ts';
 import { IdempotencyConflictError, LeadAlreadyOpenError, NoAnswerError, ProblemError } from './errors.ts';
@@ -73,7 +73,7 @@ export async function send(
       return { ...last, attempts };
     }
     isOpen = (isOpen && !settlesOutcome(last)) || leavesOutcomeOpen(last);
-    const waitMs = retryDelayMs(attempts, retryAfterOf(last));
+    const waitMs = retryDelayMs(attempts, parseRetryAfter(last));
     const isInTime = performance.now() + waitMs + MIN_ATTEMPT_MS < end;
     const isLast = signal?.aborted || !isWorthRepeating(last) || !isInTime;
     tell(onAttempt, reportOn(last, attempts, isLast ? undefined : waitMs));
@@ -90,7 +90,7 @@ export async function send(
 
   function failed(last: Exclude<Attempt, { kind: 'answer' }>) {
     const written = idempotencyKey !== undefined && isOpen ? 'unknown' : 'no';
-    const failure = { written, idempotencyKey, attempts, retryAfterSeconds: retryAfterOf(last) } as const;
+    const failure = { written, idempotencyKey, attempts, retryAfterSeconds: parseRetryAfter(last) } as const;
     if (last.kind === 'none') {
       const message = signal?.aborted
         ? 'The call was cancelled'
@@ -121,14 +121,14 @@ function reportOn(last: Attempt, attempt: number, retryInMs?: number): AttemptRe
   const remaining = /;\s*r=(\d+)/.exec(last.headers?.get('ratelimit') ?? '')?.[1];
   return {
     attempt,
-    failure: failureOf(last),
+    failure: describeFailure(last),
     requestId: last.headers?.get('x-request-id') ?? undefined,
     quotaRemaining: remaining === undefined ? undefined : Number(remaining),
     retryInMs,
   };
 }
 
-function failureOf(last: Attempt): string | undefined {
+function describeFailure(last: Attempt): string | undefined {
   if (last.kind === 'answer') return undefined;
   if (last.kind === 'problem') return `${last.problem.status} ${last.problem.code}`;
   return last.status === undefined ? 'no answer' : whyNoAnswer(last.cause, last.status);

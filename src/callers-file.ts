@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto';
 import { Ajv, type ErrorObject } from 'ajv';
 import { CONSUMER_NAME_PATTERN, CRM_ID_PATTERN, MAX_CONSUMERS } from '../common/rules/field-rules.ts';
-import { describePlace, parseStrictJson } from '../common/strict-json.ts';
+import { describeLocation, parseStrictJson } from '../common/strict-json.ts';
 import { CALLER_ROLES, type CallerRole } from './domain/caller.ts';
 
 export interface CallerToken {
@@ -122,7 +122,7 @@ export const subjectForm = (subject: CertificateSubject): string =>
 
 /** Describes a fault without quoting values, so that a token in the place of its hash never reaches the log. */
 function callerFault({ instancePath, keyword, message, params, propertyName }: ErrorObject): string {
-  const where = describePlace(instancePath.replace(/^\/callers/, ''), 'a caller') || 'the file';
+  const where = describeLocation(instancePath.replace(/^\/callers/, ''), 'a caller') || 'the file';
   if (keyword === 'propertyNames' || propertyName !== undefined) {
     return 'names have 1 to 63 of a to z, 0 to 9, dots, underscores and hyphens, and begin with a letter or digit';
   }

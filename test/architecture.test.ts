@@ -268,22 +268,22 @@ const internalImports = imports.filter(({ imported }) => files.has(imported));
 describe('imports run one way', () => {
   test.each(Object.entries(ALLOWED_IMPORTS))('%s imports only allowed rooms', (room, allowed) => {
     const wrong = internalImports
-      .filter(({ file, imported }) => roomOf(file) === room && roomOf(imported) !== room)
+      .filter(({ file, imported }) => findRoom(file) === room && findRoom(imported) !== room)
       .filter(({ imported }) => !allowed.some((prefix) => imported.startsWith(prefix)));
     expect(wrong).toEqual([]);
   });
 
   // @proves others-7
   test('every file is in a row of the table, and every row has files', () => {
-    expect(FILES.filter((file) => roomOf(file) === undefined)).toEqual([]);
-    expect(Object.keys(ALLOWED_IMPORTS).filter((room) => !FILES.some((file) => roomOf(file) === room))).toEqual([]);
+    expect(FILES.filter((file) => findRoom(file) === undefined)).toEqual([]);
+    expect(Object.keys(ALLOWED_IMPORTS).filter((room) => !FILES.some((file) => findRoom(file) === room))).toEqual([]);
     expect(internalImports.length).toBeGreaterThan(1000);
   });
 
   test('no file except measurements imports one from a row further down', () => {
     const rooms = Object.keys(ALLOWED_IMPORTS);
     const upwards = internalImports.filter(
-      ({ file, imported }) => rooms.indexOf(roomOf(file) ?? '') < rooms.indexOf(roomOf(imported) ?? ''),
+      ({ file, imported }) => rooms.indexOf(findRoom(file) ?? '') < rooms.indexOf(findRoom(imported) ?? ''),
     );
     expect(upwards.filter(({ file }) => !file.startsWith('bench/'))).toEqual([]);
   });
@@ -333,7 +333,7 @@ test.skipIf(tracked.status !== 0)('the top level has only what architecture.md n
   expect(top.filter((name) => !named.has(name))).toEqual([]);
 });
 
-function roomOf(file: string): string | undefined {
+function findRoom(file: string): string | undefined {
   return Object.keys(ALLOWED_IMPORTS)
     .filter((room) => file.startsWith(room))
     .toSorted((a, b) => b.length - a.length)[0];
@@ -349,14 +349,14 @@ function reachedFrom(file: string, reached = new Set<string>()): ReadonlySet<str
 
 /** Returns the import cycles, one for each file that closes one. */
 function findCycles(): string[] {
-  const importsOf = Map.groupBy(internalImports, ({ file }) => file);
+  const importsByFile = Map.groupBy(internalImports, ({ file }) => file);
   const found: string[] = [];
   const done = new Set<string>();
   const visit = (file: string, path: readonly string[]): void => {
     if (path.includes(file)) found.push([...path.slice(path.indexOf(file)), file].join(' → '));
     if (done.has(file)) return;
     done.add(file);
-    for (const { imported } of importsOf.get(file) ?? []) visit(imported, [...path, file]);
+    for (const { imported } of importsByFile.get(file) ?? []) visit(imported, [...path, file]);
   };
   for (const file of FILES) visit(file, []);
   return found;

@@ -26,7 +26,7 @@ const numbersIn = (bound: string) =>
   }));
 
 /** Returns the value of a constant in the code: a number, a product, or a fraction of another constant. */
-function numberOf(name: string, files: readonly string[]): number {
+function findNumber(name: string, files: readonly string[]): number {
   const sources = files.map(read).join('\n');
   const [, expression] = new RegExp(`^(?:export | +private )?const ${name} = (.+);$`, 'm').exec(sources) ?? [];
   if (expression === undefined) throw new Error(`${name} is not in ${files.join(' or ')}`);
@@ -34,7 +34,7 @@ function numberOf(name: string, files: readonly string[]): number {
     .split(/ (?=[*/] )/)
     .map((part) => part.split(' '))
     .reduce((value, [operator = '', operand = operator]) => {
-      const number = /^\d/.test(operand) ? Number(operand.replaceAll('_', '')) : numberOf(operand, files);
+      const number = /^\d/.test(operand) ? Number(operand.replaceAll('_', '')) : findNumber(operand, files);
       return operator === '/' ? value / number : value * number;
     }, 1);
 }
@@ -52,6 +52,6 @@ describe('docs/reference/bounds.md', () => {
     const named = quotedIn(bound).filter((name) => /^[A-Z_]+$/.test(name) && !/^QUOTA_/.test(name));
     expect(numbersIn(bound).map(({ name }) => name)).toEqual(named);
     for (const { name, value } of numbersIn(bound))
-      expect({ name, value }).toEqual({ name, value: numberOf(name, where) });
+      expect({ name, value }).toEqual({ name, value: findNumber(name, where) });
   });
 });

@@ -11,9 +11,9 @@ import { kubernetesLife } from './kubernetes-life.ts';
 import {
   buildImage,
   type Container,
-  configOf,
   createContainer,
   describeWithImage,
+  readConfig,
   removeImage,
   stop,
 } from './support/containers.ts';
@@ -99,12 +99,12 @@ describeWithImage('the image', () => {
     const files = await container.exec('find', '/app', '-xdev', '-writable', '-not', '-type', 'l');
     expect(files.output).toBe('/app/data\n');
 
-    const help = await container.exec(...(await configOf(image)).Cmd);
+    const help = await container.exec(...(await readConfig(image)).Cmd);
     expect(help).toEqual({ status: 0, output: expect.stringContaining('doctor') });
   });
 
   test('the image has labels only for its name, purpose and version', async () => {
-    const { Labels } = await configOf(image);
+    const { Labels } = await readConfig(image);
     const { description, version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'));
     const claims = Object.entries(Labels).filter(([name]) => name.startsWith('org.opencontainers.image.'));
     expect(Object.fromEntries(claims.map(([name, value]) => [name.split('.').at(-1), value]))).toEqual({

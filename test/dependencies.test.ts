@@ -56,13 +56,13 @@ test('licences.md lists exactly the licences of the production dependencies', as
 describe('docs/reference/dependencies.md', () => {
   const [, production = '', development = ''] = read('docs/reference/dependencies.md').split(/^## /m);
   const packageJson = json('package.json');
-  const rowsOf = (section: string) => [...section.matchAll(/^\| `([^`]+)` \| (.+) \|$/gm)].map(([, name]) => name);
+  const listRows = (section: string) => [...section.matchAll(/^\| `([^`]+)` \| (.+) \|$/gm)].map(([, name]) => name);
 
   test.each([
     ['for production', production, packageJson.dependencies],
     ['for development', development, packageJson.devDependencies],
   ])('dependencies.md has a reason for exactly the direct dependencies %s', (_, section, dependencies) => {
-    expect(rowsOf(section)).toEqual(Object.keys(dependencies).toSorted());
+    expect(listRows(section)).toEqual(Object.keys(dependencies).toSorted());
   });
 
   test('every direct dependency has an exact version', () => {

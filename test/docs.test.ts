@@ -85,7 +85,7 @@ test.skipIf(!hasShellAndCurl)(
     const [, api = ''] = await service.printed(/REST API {2}(\S+)/);
     const [, rpc = ''] = await service.printed(/RPC {7}(\S+)/);
     const [secret] = await service.printed(/lik_\S{48}/);
-    const walkthrough = ['README.md', 'docs/tutorial/walkthrough.md'].map(commandsOf).join('');
+    const walkthrough = ['README.md', 'docs/tutorial/walkthrough.md'].map(findCommands).join('');
     const script = walkthrough
       .replaceAll('lik_…', secret)
       .replaceAll('http://127.0.0.1:8080', new URL(api).origin)
@@ -131,7 +131,7 @@ test('no page shares a lead with another page, or an Idempotency-Key among its r
 });
 
 /** Returns the commands of a page, one per line. */
-function commandsOf(page: string): string {
+function findCommands(page: string): string {
   const [, commands] = /<!-- walkthrough -->\n```sh\n([\s\S]*?)```/.exec(read(page)) ?? [];
   if (commands === undefined) throw new Error(`${page} has no commands marked walkthrough`);
   return commands.replaceAll(/\\\n\s*/g, '');
@@ -185,7 +185,7 @@ describe.each(CURRENT_PAGES)('%s', (page) => {
     // Commands of the docs create this folder.
     const roots = readdirSync(ROOT).filter((name) => name !== '.generated');
     const paths = quotedIn(page).filter((text) => /^[\w.*{},/-]+$/.test(text) && !text.startsWith('/'));
-    const named = paths.filter((path) => IS_FILE.test(path) || (path.includes('/') && roots.includes(firstOf(path))));
+    const named = paths.filter((path) => IS_FILE.test(path) || (path.includes('/') && roots.includes(findFirst(path))));
     const missing = named.filter((path) => globSync([path, join(dirname(page), path)], { cwd: ROOT }).length === 0);
     expect(missing).toEqual([]);
   });
@@ -214,7 +214,7 @@ function quotedIn(page: string): string[] {
   return [...text.matchAll(/`([^`\s]+)[^`]*`/g)].map(([, first = '']) => first);
 }
 
-const firstOf = (path: string): string => path.split('/')[0] as string;
+const findFirst = (path: string): string => path.split('/')[0] as string;
 
 /**
  * Whether a link leads to a file or folder of this repository, with its anchor to a heading of the page, or to a page of a

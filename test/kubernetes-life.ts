@@ -38,8 +38,8 @@ export function kubernetesLife(image: () => string): void {
       const cluster = await aCluster(image(), manifests, secrets);
       const core = await cluster.start(CORE);
       await cluster.start(GATEWAY);
-      const coreOf = (pod?: Pod) => connectToCore(`http://${pod?.address}:50051`, TOKEN);
-      const first = coreOf(core);
+      const connectTo = (pod?: Pod) => connectToCore(`http://${pod?.address}:50051`, TOKEN);
+      const first = connectTo(core);
       const { studioId, secret } = await arrangeStudio(first);
       first.close();
       const caller = startCallers(cluster, secret);
@@ -48,7 +48,7 @@ export function kubernetesLife(image: () => string): void {
       await caller.untilMoreCreated();
       const created = await caller.stop();
       expect(caller.failures).toEqual([]);
-      const second = coreOf(cluster.endpointsOf(CORE)[0]);
+      const second = connectTo(cluster.findEndpoints(CORE)[0]);
       onTestFinished(() => second.close());
       expect(await allLeads(second, studioId)).toHaveLength(created);
     });
@@ -85,7 +85,7 @@ async function replaceAndCrashAll(cluster: Cluster, secret: string): Promise<num
   await caller.untilMoreCreated();
   const replaceAll = async (deployment: string) => {
     const ended: unknown[] = [];
-    for (const pod of [...cluster.endpointsOf(deployment)]) ended.push(await cluster.replace(pod));
+    for (const pod of [...cluster.findEndpoints(deployment)]) ended.push(await cluster.replace(pod));
     return ended;
   };
   expect(await Promise.all([replaceAll(CORE), replaceAll(GATEWAY)])).toEqual([
@@ -96,7 +96,7 @@ async function replaceAndCrashAll(cluster: Cluster, secret: string): Promise<num
   expect(caller.failures).toEqual([]);
 
   for (const deployment of [CORE, GATEWAY]) {
-    await cluster.crash(cluster.endpointsOf(deployment)[0] as Pod);
+    await cluster.crash(cluster.findEndpoints(deployment)[0] as Pod);
     await caller.untilMoreCreated();
   }
   const created = await caller.stop();
@@ -138,7 +138,7 @@ async function runGuide(cluster: Cluster): Promise<string> {
 
 /** Runs a command in a pod of a deployment, and returns its output. */
 async function inPod(cluster: Cluster, deployment: string, command: string): Promise<string> {
-  const [pod] = cluster.endpointsOf(deployment);
+  const [pod] = cluster.findEndpoints(deployment);
   const quoted = pod?.commandPrefix.map((word) => `'${word}'`).join(' ');
   return bash(`${quoted} sh -c '${command}' < /dev/null`);
 }
@@ -160,7 +160,7 @@ async function expectConfined(cluster: Cluster): Promise<void> {
       'const first = () => new Promise((done) => lookUpCore("lead-intake-core", { all: true }, (_, all) => done(all[0].address)));',
     )
     .concat('console.log([...new Set(await Promise.all(Array.from({ length: 60 }, first)))].toSorted().join());');
-  const addresses = cluster.endpointsOf(CORE).map(({ address }) => address);
+  const addresses = cluster.findEndpoints(CORE).map(({ address }) => address);
   expect(await inPod(cluster, GATEWAY, `node --input-type=module --eval "${program.replaceAll('"', '\\"')}"`)).toBe(
     `${addresses.toSorted().join()}\n`,
   );
@@ -180,7 +180,7 @@ function startCallers(cluster: Cluster, secret: string) {
     };
     const body = JSON.stringify(aCapture());
     for (;;) {
-      const gateways = cluster.endpointsOf(GATEWAY);
+      const gateways = cluster.findEndpoints(GATEWAY);
       const { address } = gateways[Math.floor(Math.random() * gateways.length)] as Pod;
       const url = `http://${address}:8080${LEADS}`;
       const outcome = await sendCounted(() => fetch(url, { method: 'POST', headers, body })).then(

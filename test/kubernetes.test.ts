@@ -14,13 +14,13 @@ import {
   build,
   describeWithKubeconform,
   describeWithKustomize,
-  environmentOf,
+  findPod,
   kubectlThatKeeps,
   type Manifest,
+  makeEnvironment,
   OVERLAYS,
   ofKind,
   parseManifests,
-  podOf,
 } from './support/kubernetes.ts';
 import { strictSchemas } from './support/strict-schemas.ts';
 import { commandsIn } from './tools/commands.ts';
@@ -38,7 +38,7 @@ const scratch = sharedFolder();
 /** The built manifests of each overlay, and of the one that the guide writes, which has all components. */
 const builds: Record<string, string> = {};
 const BUILDS = [...OVERLAYS, 'the overlay of the guide'];
-const manifestsOf = (name: string): readonly Manifest[] => parseManifests(builds[name] ?? '');
+const readManifests = (name: string): readonly Manifest[] => parseManifests(builds[name] ?? '');
 
 async function buildAll(): Promise<void> {
   for (const overlay of OVERLAYS) builds[overlay] = build(join(ROOT, overlay));
@@ -59,10 +59,10 @@ describeWithKustomize('the manifests for Kubernetes', () => {
 
   // @proves kubernetes-1
   test.each(BUILDS)('%s gives each process enough time to stop', (name) => {
-    const manifests = manifestsOf(name);
+    const manifests = readManifests(name);
     for (const deployment of ofKind(manifests, 'Deployment')) {
-      const { terminationGracePeriodSeconds, containers } = podOf(deployment);
-      const { SHUTDOWN_DRAIN_MS = '0' } = environmentOf(containers[0], manifests);
+      const { terminationGracePeriodSeconds, containers } = findPod(deployment);
+      const { SHUTDOWN_DRAIN_MS = '0' } = makeEnvironment(containers[0], manifests);
       expect(terminationGracePeriodSeconds).toBe(seconds(Number(SHUTDOWN_DRAIN_MS)) + TO_SPARE);
     }
   });
@@ -71,7 +71,7 @@ describeWithKustomize('the manifests for Kubernetes', () => {
   describeWithKubeconform('by the schemas of Kubernetes', (schema) => {
     let schemas = '';
     beforeAll(() => {
-      const kinds = new Set(BUILDS.flatMap((name) => manifestsOf(name).map(({ kind }) => kind)));
+      const kinds = new Set(BUILDS.flatMap((name) => readManifests(name).map(({ kind }) => kind)));
       schemas = strictSchemas(schema, scratch(), [...kinds]);
     });
     const validate = (text: string) =>
@@ -99,7 +99,7 @@ describeWithKustomize('the manifests for Kubernetes', () => {
   });
 
   describe.each(BUILDS)('%s', (name) => {
-    const manifests = () => manifestsOf(name);
+    const manifests = () => readManifests(name);
     const deployments = () => ofKind(manifests(), 'Deployment');
     const selected = (labels: Readonly<Record<string, string>>) =>
       deployments().filter((each) => isSubset(labels, each.spec.template.metadata.labels));
@@ -108,9 +108,9 @@ describeWithKustomize('the manifests for Kubernetes', () => {
     test('every setting in the manifests exists, and secret ones come from files of a secret', () => {
       const settings = { core: coreSettings, gateway: gatewaySettings, relay: relaySettings };
       for (const deployment of deployments()) {
-        const { containers, volumes } = podOf(deployment);
+        const { containers, volumes } = findPod(deployment);
         const [{ name: process, volumeMounts }] = containers;
-        const environment = environmentOf(containers[0], manifests());
+        const environment = makeEnvironment(containers[0], manifests());
         // The readiness check in the core's container reads the settings of a client.
         const known = { ...settings[process as 'core'], ...(process === 'core' && gatewaySettings) };
         const isSetting = (each: string) => each in known || each.replace(/_FILE$/, '') in known;
@@ -133,7 +133,7 @@ describeWithKustomize('the manifests for Kubernetes', () => {
     // @proves kubernetes-1
     test('every pod runs as an unprivileged user on a read-only file system', () => {
       for (const deployment of deployments()) {
-        const { containers, ...pod } = podOf(deployment);
+        const { containers, ...pod } = findPod(deployment);
         expect(pod).toMatchObject({
           automountServiceAccountToken: false,
           enableServiceLinks: false,
@@ -157,18 +157,18 @@ describeWithKustomize('the manifests for Kubernetes', () => {
 
     // @proves kubernetes-1
     test('every selector selects one kind of pod, and every port is one of its own', () => {
-      const portsOf = (deployment?: Manifest) => (deployment ? podOf(deployment).containers[0].ports : []);
+      const listPorts = (deployment?: Manifest) => (deployment ? findPod(deployment).containers[0].ports : []);
       for (const deployment of deployments()) {
         expect(selected(deployment.spec.selector.matchLabels)).toEqual([deployment]);
-        const [{ livenessProbe, readinessProbe, startupProbe }] = podOf(deployment).containers;
+        const [{ livenessProbe, readinessProbe, startupProbe }] = findPod(deployment).containers;
         const probed = [livenessProbe, readinessProbe, startupProbe].flatMap((probe) => probe?.httpGet?.port ?? []);
-        expect(portsOf(deployment).map((port) => port.name)).toEqual(expect.arrayContaining(probed));
+        expect(listPorts(deployment).map((port) => port.name)).toEqual(expect.arrayContaining(probed));
       }
       for (const { spec } of ofKind(manifests(), 'Service')) {
         const [deployment, ...others] = selected(spec.selector);
         expect(others).toEqual([]);
         const names = spec.ports.map((port: { targetPort: string }) => port.targetPort);
-        expect(portsOf(deployment).map((port) => port.name)).toEqual(expect.arrayContaining(names));
+        expect(listPorts(deployment).map((port) => port.name)).toEqual(expect.arrayContaining(names));
       }
       for (const { spec } of ofKind(manifests(), 'PodDisruptionBudget')) {
         expect(selected(spec.selector.matchLabels)).toHaveLength(1);
@@ -191,11 +191,11 @@ describeWithKustomize('the manifests for Kubernetes', () => {
           .filter(({ spec }) => isSubset(spec.podSelector.matchLabels ?? {}, labels))
           .flatMap(({ spec }) => spec.ingress ?? []);
         const who = Object.fromEntries(
-          podOf(deployment).containers[0].ports.map((port) => [
+          findPod(deployment).containers[0].ports.map((port) => [
             port.name,
             rules
               .filter(({ ports }) => ports.some((each: { port: string }) => each.port === port.name))
-              .flatMap(({ from = ['everybody'] }) => from.map(callerOf)),
+              .flatMap(({ from = ['everybody'] }) => from.map(findCaller)),
           ]),
         );
         const expected: Record<string, object> = {
@@ -203,7 +203,7 @@ describeWithKustomize('the manifests for Kubernetes', () => {
           gateway: { http: ['everybody'], metrics: ['monitoring'] },
           relay: { metrics: ['monitoring'] },
         };
-        expect(who).toEqual(expected[podOf(deployment).containers[0].name]);
+        expect(who).toEqual(expected[findPod(deployment).containers[0].name]);
       }
       const callers = selected({ 'lead-intake-caller': 'yes' }).map(({ metadata }) => metadata.name);
       expect(callers).toEqual(name.startsWith('ops') ? [] : ['lead-intake-relay']);
@@ -212,8 +212,8 @@ describeWithKustomize('the manifests for Kubernetes', () => {
     // @proves kubernetes-1
     test('each process serves its metrics where its port and its annotation say', () => {
       for (const deployment of deployments()) {
-        const [container] = podOf(deployment).containers;
-        const environment = environmentOf(container, manifests());
+        const [container] = findPod(deployment).containers;
+        const environment = makeEnvironment(container, manifests());
         const address = environment[`${container.name.toUpperCase()}_METRICS_ADDRESS`];
         const port = container.ports.find((each) => each.name === 'metrics')?.containerPort;
         expect(address).toBe(`0.0.0.0:${port}`);
@@ -224,7 +224,7 @@ describeWithKustomize('the manifests for Kubernetes', () => {
 
   // @proves kubernetes-1
   test('the relay can reach exactly the addresses that it may send to', () => {
-    const rules = ofKind(manifestsOf('the overlay of the guide'), 'NetworkPolicy')
+    const rules = ofKind(readManifests('the overlay of the guide'), 'NetworkPolicy')
       .filter(({ metadata }) => metadata.name === 'lead-intake-relay')
       .flatMap(({ spec }): { to: { ipBlock?: { cidr: string; except: string[] } }[] }[] => spec.egress);
     const blocks = rules.flatMap(({ to }) => to.flatMap(({ ipBlock }) => ipBlock ?? []));
@@ -263,10 +263,10 @@ describeWithKustomize('the manifests for Kubernetes', () => {
       echo done`);
     expect(output).toMatch(/^\.gitignore\nkustomization\.yaml\ndone\n$/m);
 
-    const manifests = manifestsOf('the overlay of the guide');
+    const manifests = readManifests('the overlay of the guide');
     for (const deployment of ofKind(manifests, 'Deployment')) {
-      const { containers, volumes } = podOf(deployment);
-      const files = Object.values(environmentOf(containers[0], manifests)).filter((value) => value.startsWith('/'));
+      const { containers, volumes } = findPod(deployment);
+      const files = Object.values(makeEnvironment(containers[0], manifests)).filter((value) => value.startsWith('/'));
       const made = files.map((file) => {
         const mount = containers[0].volumeMounts.find(({ mountPath }) => file.startsWith(`${mountPath}/`));
         const volume = volumes.find(({ name }) => name === mount?.name);
@@ -285,7 +285,7 @@ describeWithKustomize('the manifests for Kubernetes', () => {
   test('the guide removes exactly the command and the probes of a core to put it to sleep', () => {
     const commands = commandsIn(read('docs/how-to/kubernetes.md'), 'kubernetes-restore');
     const [, patch = ''] = /--patch '([^']+)'/.exec(commands) ?? [];
-    const core = ofKind(manifestsOf('ops/kubernetes/overlays/sqlite'), 'Deployment').find(
+    const core = ofKind(readManifests('ops/kubernetes/overlays/sqlite'), 'Deployment').find(
       ({ metadata }) => metadata.name === 'lead-intake-core',
     );
     type Part = { readonly [name: string]: Part } | undefined;
@@ -306,8 +306,8 @@ describeWithKustomize('the manifests for Kubernetes', () => {
 
   // @proves kubernetes-1
   test.each(BUILDS)('%s: a pod that has started stays in its Service while its dependencies fail', (name) => {
-    for (const deployment of ofKind(manifestsOf(name), 'Deployment')) {
-      const [{ name: process, readinessProbe, livenessProbe, startupProbe }] = podOf(deployment).containers;
+    for (const deployment of ofKind(readManifests(name), 'Deployment')) {
+      const [{ name: process, readinessProbe, livenessProbe, startupProbe }] = findPod(deployment).containers;
       if (process === 'relay') continue;
       const asked = [startupProbe, readinessProbe, livenessProbe].map(
         (probe) => probe?.httpGet?.path ?? probe?.exec?.command.join(' '),
@@ -322,7 +322,7 @@ describeWithKustomize('the manifests for Kubernetes', () => {
 
   // @proves crashes-26
   test('the name of the cores leads to each of them, and there are at least as many gateways', () => {
-    const manifests = manifestsOf('ops/kubernetes/overlays/mongodb-redis');
+    const manifests = readManifests('ops/kubernetes/overlays/mongodb-redis');
     const named = (kind: string, name: string) =>
       ofKind(manifests, kind).find((each) => each.metadata.name === name)?.spec;
     expect(named('Service', 'lead-intake-core').clusterIP).toBe('None');
@@ -338,7 +338,7 @@ const isSubset = (labels: Readonly<Record<string, string>>, of: Readonly<Record<
   Object.entries(labels).every(([name, value]) => of[name] === value);
 
 /** Returns whom a part of a network policy names: the label of pods, or their namespace. */
-function callerOf(
+function findCaller(
   from: 'everybody' | Record<'podSelector' | 'namespaceSelector', { matchLabels: Record<string, string> }>,
 ) {
   if (from === 'everybody') return from;

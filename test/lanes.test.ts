@@ -7,12 +7,14 @@ import { PARTS } from './soak/parts.ts';
 import { CONTRACT_RPCS } from './support/grpc.ts';
 import { ROOT } from './tools/processes.ts';
 
-const textOf = (file: string) => readFileSync(join(ROOT, file), 'utf8');
+const readText = (file: string) => readFileSync(join(ROOT, file), 'utf8');
 
 /** Returns the text of a suite, and of the modules of `test/support` that it imports. */
 function textWithSupport(suite: string): string {
-  const text = textOf(suite);
-  const imported = [...text.matchAll(/from '[./]+\/(support\/[\w-]+\.ts)'/g)].map(([, file]) => textOf(`test/${file}`));
+  const text = readText(suite);
+  const imported = [...text.matchAll(/from '[./]+\/(support\/[\w-]+\.ts)'/g)].map(([, file]) =>
+    readText(`test/${file}`),
+  );
   return [text, ...imported].join('\n');
 }
 
@@ -38,7 +40,7 @@ test('npm test calls every RPC', () => {
 });
 
 test('npm test runs every command', () => {
-  const [table = ''] = textOf('docs/reference/command-line.md').split(/^## /m);
+  const [table = ''] = readText('docs/reference/command-line.md').split(/^## /m);
   const commands = [...table.matchAll(/^\| (`[^|]+`) \|/gm)].flatMap(([, cell = '']) =>
     [...cell.matchAll(/`([^`]+)`/g)].map(([, command = '']) => command),
   );
@@ -63,7 +65,7 @@ test('npm run soak runs each suite that has a size for it, and has no path witho
   const starts = Object.values(PARTS).flat();
   const suites = [...QUICK, ...NOT_QUICK];
   expect(starts.filter((start) => !suites.some((suite) => suite.startsWith(start)))).toEqual([]);
-  const sized = suites.filter((suite) => /\bsizeOf\(|\benv\.SOAK\b/.test(textOf(suite)));
+  const sized = suites.filter((suite) => /\btestSize\(|\benv\.SOAK\b/.test(readText(suite)));
   expect(sized.length).toBeGreaterThan(10);
   expect(sized.filter((suite) => !starts.some((start) => suite.startsWith(start)))).toEqual([]);
 });

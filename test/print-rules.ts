@@ -5,13 +5,13 @@ import { type RuleRow, ruleRows, WITHOUT_CODE, WITHOUT_TEST } from './rule-table
 /** Prints `docs/reference/rules.md`: `npm run generate` writes it, `npm run check` compares it. */
 
 /** The checks of `lead-intake verify` are run on a deployment by one suite. */
-const nameOf = (file: string) => (file.startsWith('test/verify/') ? 'verify' : basename(file, '.test.ts'));
+const toName = (file: string) => (file.startsWith('test/verify/') ? 'verify' : basename(file, '.test.ts'));
 
 const link = (file: string, name = file) => `[${name}](../../${file})`;
 
-function rowOf({ rule, code, tests }: RuleRow): string {
+function formatRow({ rule, code, tests }: RuleRow): string {
   const implementedBy = code.length > 0 ? code.map((file) => link(file)) : [WITHOUT_CODE[rule]];
-  const provenBy = tests.map((file) => link(file, nameOf(file)));
+  const provenBy = tests.map((file) => link(file, toName(file)));
   if (provenBy.length === 0) provenBy.push(WITHOUT_TEST[rule] ?? '');
   return `| \`${rule}\` | ${RULES[rule]} | ${implementedBy.join('<br>')} | ${provenBy.join(', ')} |`;
 }
@@ -28,4 +28,4 @@ the contract, a line in \`verify/contract-rules.ts\`, a comment and a tag.
 
 | Rule | What it says | Code | Tests |
 |---|---|---|---|
-${rows.map(rowOf).join('\n')}`);
+${rows.map(formatRow).join('\n')}`);

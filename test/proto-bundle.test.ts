@@ -16,7 +16,7 @@ const makeBundle = (folder: string) =>
   execFileSync('npm', ['run', '--silent', 'proto:bundle', '--', folder], { cwd: ROOT, stdio: 'pipe' });
 
 /** Returns the contents of a folder's files by path, in base64. */
-function contentsOf(folder: string): Record<string, string> {
+function readContents(folder: string): Record<string, string> {
   const files = globSync('**', { cwd: folder, withFileTypes: true }).filter((entry) => entry.isFile());
   const paths = files.map(({ parentPath, name }) => join(parentPath, name));
   return Object.fromEntries(paths.map((path) => [path.slice(folder.length + 1), readFileSync(path, 'base64')]));
@@ -36,7 +36,7 @@ describe('the bundle of the contract', () => {
       'buf/validate/validate.proto',
       ...['google/rpc/LICENSE', 'google/rpc/error_details.proto', 'google/rpc/status.proto'],
     ];
-    expect(Object.keys(contentsOf(bundle)).toSorted()).toEqual(
+    expect(Object.keys(readContents(bundle)).toSorted()).toEqual(
       [...ours, ...others, 'README.md', 'lead-intake.binpb', 'service-config.json'].toSorted(),
     );
     for (const path of ours) expect(read(path)).toBe(readFileSync(join(ROOT, 'proto', path), 'utf8'));
@@ -47,10 +47,10 @@ describe('the bundle of the contract', () => {
     const again = join(temporaryFolder(), 'again');
     mkdirSync(again);
     makeBundle(again);
-    expect(contentsOf(again)).toEqual(contentsOf(bundle));
+    expect(readContents(again)).toEqual(readContents(bundle));
     writeFileSync(join(again, 'left-over.proto'), 'syntax = "proto3";');
     makeBundle(again);
-    expect(contentsOf(again)).toEqual(contentsOf(bundle));
+    expect(readContents(again)).toEqual(readContents(bundle));
   });
 
   test('the bundle contains a descriptor set with the comments of the contract', () => {

@@ -4,7 +4,7 @@ import { beforeAll, expect, test } from 'vitest';
 import { PACKAGERS } from '../sdk/packages/sources.ts';
 import { canClocksBeSet, MachineClock } from './support/machine-clock.ts';
 import { commandsIn, missingTools, runCommands } from './tools/commands.ts';
-import { addressOf, ROOT, run, sharedFolder, temporaryFolder } from './tools/processes.ts';
+import { ROOT, readAddress, run, sharedFolder, temporaryFolder } from './tools/processes.ts';
 import { describeIf } from './tools/servers.ts';
 
 const guide = readFileSync(join(ROOT, 'docs/how-to/releases.md'), 'utf8');
@@ -42,14 +42,14 @@ test.runIf(canClocksBeSet)('no process starts more than a day before the date of
   setTo(-25);
   for (const file of ['src/main.ts', 'gateway/main.ts', 'relay/main.ts']) {
     const process = run(file, { env });
-    const outcome = await addressOf(process).catch(() => process.ended());
+    const outcome = await readAddress(process).catch(() => process.ended());
     expect({ file, outcome }).toEqual({ file, outcome: 1 });
     expect(process.output()).toMatch(
       new RegExp(`^the clock of this machine says \\S+Z, but this release is of ${date}: set the clock, .+\n$`),
     );
   }
   setTo(-23);
-  await addressOf(run('src/main.ts', { env }));
+  await readAddress(run('src/main.ts', { env }));
 });
 
 describeIf(missingTools(TOOLS).length === 0, 'a release', 'install git, openssh-client and coreutils', () => {

@@ -5,7 +5,7 @@ import { RULE_IDS, type RuleId } from '../verify/contract-rules.ts';
 import { CHECKS } from '../verify/verify.ts';
 
 const ROOT = join(import.meta.dirname, '..');
-const textOf = (file: string) => readFileSync(join(ROOT, file), 'utf8');
+const readText = (file: string) => readFileSync(join(ROOT, file), 'utf8');
 
 /** A rule with its code and its proofs. */
 export interface RuleRow {
@@ -46,7 +46,7 @@ export async function ruleRows(): Promise<readonly RuleRow[]> {
 export function codeMarks(): readonly { readonly file: string; readonly rule: string }[] {
   const files = globSync('{common,gateway,src}/**/*.ts', { cwd: ROOT });
   return files.flatMap((file) => {
-    const marks = textOf(file).matchAll(/@rule ([^*\n]+)/g);
+    const marks = readText(file).matchAll(/@rule ([^*\n]+)/g);
     return [...marks].flatMap(([, rules = '']) => rules.trim().split(/\s+/)).map((rule) => ({ file, rule }));
   });
 }
@@ -60,7 +60,7 @@ async function taggedTests(): Promise<readonly { readonly file: string; readonly
   });
   try {
     const files = globSync('test/**/*.test.ts', { cwd: ROOT });
-    const { testModules } = await vitest.collect(files.filter((file) => textOf(file).includes('tags: [')));
+    const { testModules } = await vitest.collect(files.filter((file) => readText(file).includes('tags: [')));
     return testModules
       .toSorted((a, b) => a.relativeModuleId.localeCompare(b.relativeModuleId))
       .flatMap((module) => {

@@ -7,7 +7,7 @@ import { ROOT, temporaryFolder } from './tools/processes.ts';
 import { describeIf, hasCommand } from './tools/servers.ts';
 
 const UNITS = ['lead-intake-core@', 'lead-intake-gateway@', 'lead-intake-relay'];
-const pathOf = (unit: string) => join(ROOT, 'ops/systemd', `${unit}.service`);
+const toPath = (unit: string) => join(ROOT, 'ops/systemd', `${unit}.service`);
 
 /** The maximum exposure of a unit by systemd's own measure, in tenths from 0 to 100. A service without any hardening has about 96. */
 const MAX_EXPOSURE = 20;
@@ -15,7 +15,7 @@ const MAX_EXPOSURE = 20;
 describe.each(UNITS)('the unit %s', (unit) => {
   // @proves kubernetes-1
   test('the unit gives its process enough time to stop', () => {
-    const [, timeout] = /^TimeoutStopSec=(\d+)$/m.exec(readFileSync(pathOf(unit), 'utf8')) ?? [];
+    const [, timeout] = /^TimeoutStopSec=(\d+)$/m.exec(readFileSync(toPath(unit), 'utf8')) ?? [];
     const drainMs = unit.includes('relay') ? 0 : MAX_DRAIN_MS;
     expect(Number(timeout) * 1000).toBeGreaterThan(drainMs + STOP_MS);
   });
@@ -23,7 +23,7 @@ describe.each(UNITS)('the unit %s', (unit) => {
 
 // @proves kubernetes-5
 test.each(UNITS)('the unit %s restarts its process, however often that fails', (unit) => {
-  const [, ofUnit = '', ofService = ''] = readFileSync(pathOf(unit), 'utf8').split(/^\[\w+\]$/m);
+  const [, ofUnit = '', ofService = ''] = readFileSync(toPath(unit), 'utf8').split(/^\[\w+\]$/m);
   // By default systemd gives up after five failures within ten seconds, and a failing start takes one.
   expect(ofUnit).toMatch(/^StartLimitIntervalSec=0$/m);
   expect(ofService).toMatch(/^Restart=always$/m);
@@ -32,7 +32,7 @@ test.each(UNITS)('the unit %s restarts its process, however often that fails', (
 
 describeIf(hasCommand('systemd-analyze'), 'systemd', 'install systemd, which need not run', () => {
   /** Returns systemd's objections to a unit, on a machine that may not have its program. */
-  const faultsOf = (path: string) => {
+  const findFaults = (path: string) => {
     const { stderr } = spawnSync('systemd-analyze', ['verify', '--man=no', '--recursive-errors=no', path], {
       encoding: 'utf8',
     });
@@ -45,15 +45,15 @@ describeIf(hasCommand('systemd-analyze'), 'systemd', 'install systemd, which nee
 
   // @proves kubernetes-5
   test.each(UNITS)('systemd knows every line of %s and rates it as confined', (unit) => {
-    expect(faultsOf(pathOf(unit))).toEqual([]);
-    expect(isConfined(pathOf(unit))).toBe(true);
+    expect(findFaults(toPath(unit))).toEqual([]);
+    expect(isConfined(toPath(unit))).toBe(true);
   });
 
   test('systemd objects to a misspelt line and to a unit that is not confined', () => {
-    const unit = readFileSync(pathOf('lead-intake-relay'), 'utf8');
+    const unit = readFileSync(toPath('lead-intake-relay'), 'utf8');
     const path = join(temporaryFolder(), 'lead-intake-relay.service');
     writeFileSync(path, unit.replace('ProtectHome=', 'ProtectHoem='));
-    expect(faultsOf(path)).toEqual([expect.stringContaining('ProtectHoem')]);
+    expect(findFaults(path)).toEqual([expect.stringContaining('ProtectHoem')]);
     writeFileSync(path, unit.replace(/^(?:Capability|Protect|SystemCallFilter|RestrictNamespaces).*\n/gm, ''));
     expect(isConfined(path)).toBe(false);
   });

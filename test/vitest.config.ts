@@ -32,11 +32,11 @@ function project(name: string, suites: readonly string[], more: object) {
 
 class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
-    const rankOf = ({ moduleId }: TestSpecification) => {
+    const findRank = ({ moduleId }: TestSpecification) => {
       const rank = LONGEST.findIndex((name) => moduleId.includes(name));
       return rank < 0 ? LONGEST.length : rank;
     };
-    return (await super.sort(files)).toSorted((a, b) => rankOf(a) - rankOf(b));
+    return (await super.sort(files)).toSorted((a, b) => findRank(a) - findRank(b));
   }
 }
 

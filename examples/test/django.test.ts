@@ -11,7 +11,7 @@ import { DATABASE_DRIVERS, PYTHON_TOOL } from '../../sdk/test/support/python.ts'
 import { testRecipe, testRecipeOnServers } from '../../sdk/test/support/recipe-situations.ts';
 import { queryFile } from '../../sdk/test/support/website-databases.ts';
 import { describeWithChromium } from '../../test/tools/browser.ts';
-import { commandsIn, describeWithTools, exampleOf, runCommands, startCommands } from '../../test/tools/commands.ts';
+import { commandsIn, describeWithTools, findExample, runCommands, startCommands } from '../../test/tools/commands.ts';
 import { ROOT, sharedFolder } from '../../test/tools/processes.ts';
 import { aServiceWithPackages } from '../../test/tools/served-packages.ts';
 import type { StudioWithKey } from '../../test/tools/served-service.ts';
@@ -66,13 +66,13 @@ env/bin/pip install --quiet ${DATABASE_DRIVERS.map((driver) => `'${driver}'`).jo
       const commands = [commandsIn(recipe, 'django-set-up'), more, staff].join('\n');
       const { status, stderr } = await runCommands(commands, env);
       expect(status, stderr).toBe(0);
-      const pages = { ...env, LEAD_INTAKE_READ_KEY: await readKeyOf(studio), ...clock.env };
+      const pages = { ...env, LEAD_INTAKE_READ_KEY: await createReadKey(studio), ...clock.env };
       server = startCommands(commandsIn(recipe, 'django-serve'), pages);
       await vi.waitUntil(() => fetch(`${site}/contact/`).catch(() => false), { timeout: 60_000, interval: 100 });
     });
 
     /** Returns a key of the same studio that can only read. */
-    async function readKeyOf({ studioId, memberId }: StudioWithKey): Promise<string> {
+    async function createReadKey({ studioId, memberId }: StudioWithKey): Promise<string> {
       return service.aKey({ studioId, memberId }, ['leads.read']);
     }
 
@@ -95,7 +95,7 @@ env/bin/pip install --quiet ${DATABASE_DRIVERS.map((driver) => `'${driver}'`).jo
       const { stderr } = await runCommands('cd "$SITE"\nenv/bin/python manage.py test', env);
       expect(stderr).toMatch(/Ran 2 tests in [\s\S]*\nOK\n/);
       const app = (file: string) => readFileSync(join(ROOT, 'examples/recipes/django/leads', file), 'utf8');
-      expect(app('outbox.py')).toContain(exampleOf('sdk/python/README.md', 'outbox-django'));
+      expect(app('outbox.py')).toContain(findExample('sdk/python/README.md', 'outbox-django'));
       const [, migration = ''] =
         /operation is `migrations\.RunSQL\((.+)\)`/.exec(readFileSync(join(ROOT, 'sdk/python/README.md'), 'utf8')) ??
         [];

@@ -11,7 +11,13 @@ import { deployApart } from '../../test/crash/deployment.ts';
 import { times } from '../../test/support/builders.ts';
 import { arrangeStudio, connectToCore } from '../../test/support/core-clients.ts';
 import { CORE_TOKEN, type GrpcCaller, grpcCaller, startTestCore, type TestCore } from '../../test/support/grpc.ts';
-import { commandsOf, describeWithTools, type Outcome, runCommands, startCommands } from '../../test/tools/commands.ts';
+import {
+  describeWithTools,
+  findCommands,
+  type Outcome,
+  runCommands,
+  startCommands,
+} from '../../test/tools/commands.ts';
 import { run, temporaryFolder } from '../../test/tools/processes.ts';
 import { startProxy, type TcpProxy } from '../../test/tools/tcp-proxy.ts';
 
@@ -36,7 +42,7 @@ let core: TestCore;
 let caller: GrpcCaller;
 const proxies: TcpProxy[] = [];
 beforeAll(async () => {
-  expect(await runCommands(commandsOf('bundle'))).toMatchObject({ status: 0 });
+  expect(await runCommands(findCommands('bundle'))).toMatchObject({ status: 0 });
   core = await startTestCore();
   caller = grpcCaller(`127.0.0.1:${core.port}`);
 });
@@ -267,12 +273,12 @@ for (const [language, tools] of Object.entries(TOOLS)) {
   // @proves clients-6
   describeWithTools(tools, `gRPC examples in ${language}`, () => {
     beforeAll(async () => {
-      installs.set(language, await runCommands(commandsOf(`${language}-get`)));
+      installs.set(language, await runCommands(findCommands(`${language}-get`)));
     });
 
     const requirePackages = (context: TestContext) => requireInstalled(language, context);
 
-    for (const command of commandsOf(`${language}-run`).trim().split('\n')) {
+    for (const command of findCommands(`${language}-run`).trim().split('\n')) {
       const run = (env: Record<string, string>) =>
         runCommands(command, { CORE_ADDRESS: `127.0.0.1:${core.port}`, CORE_TOKEN, ...env });
 
@@ -309,7 +315,7 @@ for (const [language, tools] of Object.entries(TOOLS)) {
         let stopped: Promise<void> | undefined;
 
         const outcome = await runCommands(
-          commandsOf('health-run'),
+          findCommands('health-run'),
           { CORE_ADDRESS: `127.0.0.1:${stopping.port}` },
           () => {
             stopped ??= stopping.stop();
@@ -332,7 +338,7 @@ for (const language of ['typescript', 'python']) {
   test(`a nightly load in ${language} has the changes since the previous one`, async (context) => {
     requireInstalled(language, context);
     const [report, studioId] = [join(temporaryFolder(), 'report.db'), await aStudioWithLeads(3)];
-    const command = commandsOf(`${language}-load`).replace('REPORT=report.db ', '');
+    const command = findCommands(`${language}-load`).replace('REPORT=report.db ', '');
     const env = { CORE_ADDRESS: `127.0.0.1:${core.port}`, CORE_TOKEN, REPORT: report };
     const load = () => runCommands(command, env);
     const stages = () => {
@@ -359,18 +365,18 @@ for (const language of ['typescript', 'python']) {
   // @proves feed-3
   test(`a copy in ${language} equals the store after repeated kills of it and of the core`, async (context) => {
     requireInstalled(language, context);
-    await expectEqualCopy(commandsOf(`${language}-copy`));
+    await expectEqualCopy(findCommands(`${language}-copy`));
   });
 
   // @proves feed-10
   test(`a copy in ${language} equals a restored database in the end`, async (context) => {
     requireInstalled(language, context);
-    await expectForgotten(commandsOf(`${language}-copy`));
+    await expectForgotten(findCommands(`${language}-copy`));
   });
 
   // @proves feed-9
   test(`a copy in ${language} sets aside a lead that it cannot store, and stores the others`, async (context) => {
     requireInstalled(language, context);
-    await expectSetAside(commandsOf(`${language}-copy`));
+    await expectSetAside(findCommands(`${language}-copy`));
   });
 }

@@ -35,7 +35,7 @@ async function reportOn({ call, capture, idempotencyKey = randomUUID(), ...reque
       if (stdout === 'open already\n') return { error: { kind: 'lead-already-open', written: 'no', idempotencyKey } };
       return { result: { lead: JSON.parse(stdout).lead, idempotencyKey } };
     case 1:
-      return { error: { kind: kindOf(stderr), idempotencyKey } };
+      return { error: { kind: toKind(stderr), idempotencyKey } };
     case 75:
     case null:
       return { error: { idempotencyKey } };
@@ -44,6 +44,6 @@ async function reportOn({ call, capture, idempotencyKey = randomUUID(), ...reque
   }
 }
 
-function kindOf(problem: string): string {
+function toKind(problem: string): string {
   return problem.includes('integration_idempotency_conflict') ? 'idempotency-conflict' : 'problem';
 }

@@ -374,7 +374,7 @@ if (process.env.SOAK)
     const home = sharedFolder();
     testRecipeOnServers(service, SERVERS, SERVERS.length, async (database, settings, onTestFinished) => {
       const url = `http://127.0.0.1:${await freePort()}`;
-      const env = { HOME: home(), PORT: new URL(url).port, DATABASE_URL: urlOf(database), ...settings };
+      const env = { HOME: home(), PORT: new URL(url).port, DATABASE_URL: toUrl(database), ...settings };
       const { status, stderr } = await runCommands(commandsIn(page, 'rails-set-up'), {
         ...env,
         LEAD_INTAKE_URL: serviceUrl(),
@@ -393,7 +393,7 @@ if (process.env.SOAK)
   });
 
 /** Returns the address of a database in the form that Rails takes. */
-function urlOf(database: WebsiteDatabase): string {
+function toUrl(database: WebsiteDatabase): string {
   const { kind, host, port, user, password, database: name } = database.address as Record<string, string>;
   return `${kind === 'mariadb' ? 'mysql2' : kind}://${user}:${password}@${host}:${port}/${name}`;
 }

@@ -1,6 +1,6 @@
 import { globSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import { commandsOf, readme } from '../../test/tools/commands.ts';
+import { findCommands, readme } from '../../test/tools/commands.ts';
 import { ROOT } from '../../test/tools/processes.ts';
 
 const MARKS = [...readme.matchAll(/<!-- (\S+) -->/g)].map(([, mark = '']) => mark);
@@ -16,7 +16,7 @@ const BUILT: Readonly<Record<string, string>> = {
 test('the README of the examples has the command of every program', () => {
   const sources = ['examples/rest/*', 'examples/grpc/{typescript,python,ruby}/*.{ts,py,rb}', ...Object.keys(BUILT)];
   const programs = globSync(sources, { cwd: ROOT });
-  const commands = MARKS.map(commandsOf).join('');
+  const commands = MARKS.map(findCommands).join('');
   const missing = programs.filter((program) => !commands.includes(BUILT[program] ?? program));
   expect(missing).toEqual([]);
   expect(programs.length).toBe(17);

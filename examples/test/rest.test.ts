@@ -9,7 +9,13 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { expectToBeASender } from '../../sdk/test/support/senders.ts';
 import { aCapture, aService, expectLead } from '../../test/support/service.ts';
-import { commandsOf, describeWithTools, type Outcome, runCommands, watchCommands } from '../../test/tools/commands.ts';
+import {
+  describeWithTools,
+  findCommands,
+  type Outcome,
+  runCommands,
+  watchCommands,
+} from '../../test/tools/commands.ts';
 import { ROOT } from '../../test/tools/processes.ts';
 
 // The tests run programs concurrently.
@@ -99,7 +105,7 @@ const CANNOT: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   },
 };
 
-for (const command of commandsOf('rest').trim().split('\n')) {
+for (const command of findCommands('rest').trim().split('\n')) {
   const [program = ''] = command.split(' ');
   const tools = [`${program} --version`, ...(program === 'bash' ? ['curl --version'] : [])];
 

@@ -10,7 +10,7 @@ import { LeadStage } from '../../proto/gen/leadintake/v1/lead_intake_pb.ts';
 import { PYTHON_TOOL, pythonForTests } from '../../sdk/test/support/python.ts';
 import { aWebhookDeployment, aWebhookSecret } from '../../test/support/webhooks.ts';
 import { anAuthority } from '../../test/tools/certificates.ts';
-import { commandsOf, missingTools, watchCommands } from '../../test/tools/commands.ts';
+import { findCommands, missingTools, watchCommands } from '../../test/tools/commands.ts';
 import { describeIf, freePort } from '../../test/tools/servers.ts';
 
 const TOOLS: Readonly<Record<string, readonly string[]>> = {
@@ -47,7 +47,7 @@ for (const [language, tools] of Object.entries(TOOLS)) {
       const [secret, other] = [aWebhookSecret(), aWebhookSecret()];
       const port = await freePort();
       const programs = language === 'python' ? [await pythonForTests()] : [];
-      const receiver = watchCommands(commandsOf(`${language}-webhooks`), {
+      const receiver = watchCommands(findCommands(`${language}-webhooks`), {
         PATH: [...programs, process.env.PATH].join(delimiter),
         PORT: `${port}`,
         WEBHOOK_SECRET: secret,
@@ -87,7 +87,7 @@ for (const [language, tools] of Object.entries(TOOLS)) {
     test(`the ${language} receiver survives a body that is cut off, too long or mis-sized`, async () => {
       const port = await freePort();
       const programs = language === 'python' ? [await pythonForTests()] : [];
-      const receiver = watchCommands(commandsOf(`${language}-webhooks`), {
+      const receiver = watchCommands(findCommands(`${language}-webhooks`), {
         PATH: [...programs, process.env.PATH].join(delimiter),
         PORT: `${port}`,
         WEBHOOK_SECRET: aWebhookSecret(),

@@ -66,7 +66,7 @@ export function openSite(values: SiteValues, folder = SITE_FOLDER): Site {
     };
   };
   return {
-    paths: new Map(names.flatMap((name) => pathsOf(name).map((path) => [path, name]))),
+    paths: new Map(names.flatMap((name) => listPaths(name).map((path) => [path, name]))),
     load(name) {
       if (!files.has(name) && existsSync(join(folder, name))) files.set(name, read(name));
       return files.get(name);
@@ -75,7 +75,7 @@ export function openSite(values: SiteValues, folder = SITE_FOLDER): Site {
 }
 
 /** Returns the paths that serve a file. `llms.txt` is at the root, where programs look for it. */
-function pathsOf(name: string): string[] {
+function listPaths(name: string): string[] {
   if (name === 'index.html') return ['/docs', '/docs/'];
   if (name === 'index.md') return ['/docs.md'];
   return [name.endsWith('.txt') ? `/${name}` : `/docs/${name.replace(/\.html$/, '')}`];

@@ -87,7 +87,7 @@ function serveSite(app: FastifyInstance, { paths, load }: Site): void {
       return content ? reply.send(content) : reply.sendFile(name, CHUNKS);
     };
     scope.addHook('onRequest', async (request, reply) => {
-      const path = pathOf(request);
+      const path = toPath(request);
       if (paths.has(path)) return;
       // Relative, because the docs may be served under a prefix. Programs also look for `llms.txt` here.
       if (paths.has(path.slice('/docs'.length))) return reply.redirect(`..${path.slice('/docs'.length)}`, 308);
@@ -98,7 +98,7 @@ function serveSite(app: FastifyInstance, { paths, load }: Site): void {
     });
     for (const url of ['/docs', '/docs/', '/docs/*', '/docs.md', '/llms.txt', '/llms-full.txt']) {
       serveDocs(scope, url, (request, reply) => {
-        const path = pathOf(request);
+        const path = toPath(request);
         const markdown = paths.get(`${path}.md`);
         if (markdown) reply.header('vary', 'accept');
         return send(reply, (prefersMarkdown(request) && markdown) || (paths.get(path) as string));
@@ -146,7 +146,7 @@ function ignoreConditionsOfChanges({ raw }: FastifyRequest): void {
   delete raw.headers['if-unmodified-since'];
 }
 
-const pathOf = ({ url }: FastifyRequest): string => url.split('?', 1)[0] ?? '';
+const toPath = ({ url }: FastifyRequest): string => url.split('?', 1)[0] ?? '';
 
 function createDocsHeaders(contentPolicy: string): Record<string, string> {
   return {

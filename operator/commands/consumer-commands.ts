@@ -66,11 +66,11 @@ function addSetAsideCommands(consumers: Command): void {
         // Matches every state that waits now.
         const revision = Number.MAX_SAFE_INTEGER;
         const leads = leadIds.map((leadId) => ({ studioId, leadId, revision, reason, retryAt: null }));
-        const { settled, unknown } = await setAsideLeadChanges(deps, await getConsumer(deps, name), leads, {
+        const { applied, unknown } = await setAsideLeadChanges(deps, await getConsumer(deps, name), leads, {
           memberId: null,
           ...BY_HAND,
         });
-        return { setAside: settled, unknown };
+        return { setAside: applied, unknown };
       }),
     );
   consumers

@@ -20,7 +20,7 @@ export interface WholeAnswer {
  *
  * @throws Error when shared.json has no answer with that name
  */
-export function answerOf(
+export function makeAnswer(
   { answer, keepsConnection = false }: Attempt,
   request?: IncomingMessage,
 ): WholeAnswer | undefined {
@@ -40,7 +40,7 @@ export function answerOf(
   for (const [name, value] of Object.entries(more.headers ?? {})) headers.set(name, value);
   if (ahead !== undefined) headers.set('date', new Date(Date.now() + ahead * 1000).toUTCString());
   const isEncoded =
-    encoding !== undefined && request !== undefined && (!ifAsked || codingsOf(request).includes(encoding));
+    encoding !== undefined && request !== undefined && (!ifAsked || readCodings(request).includes(encoding));
   if (isEncoded) headers.set('content-encoding', encoding);
   const content = Buffer.from(text + ' '.repeat(spaces));
   const isOfService = headers.get('content-type')?.split(';')[0]?.toLowerCase() === ofService;
@@ -48,14 +48,14 @@ export function answerOf(
     status,
     headers,
     body: isOfService ? json : undefined,
-    bytes: bytesOf(status, headers, isEncoded ? ENCODE[encoding](content) : content, { ...more, keepsConnection }),
+    bytes: encodeBytes(status, headers, isEncoded ? ENCODE[encoding](content) : content, { ...more, keepsConnection }),
   };
 }
 
 const ENCODE = { gzip: gzipSync, deflate: deflateSync, br: brotliCompressSync, zstd: zstdCompressSync };
 
 /** The encodings that a client asks for. */
-export const codingsOf = ({ headers }: IncomingMessage): readonly string[] =>
+export const readCodings = ({ headers }: IncomingMessage): readonly string[] =>
   String(headers['accept-encoding'] ?? '')
     .toLowerCase()
     .split(',')
@@ -77,7 +77,7 @@ function named(name: string): Answer {
   return answer;
 }
 
-function bytesOf(
+function encodeBytes(
   status: number,
   headers: Headers,
   content: Buffer,

@@ -1,9 +1,9 @@
 import { isDeepStrictEqual } from 'node:util';
 import CHECK_FINDINGS from './check-findings.json' with { type: 'json' };
-import { idempotencyKeyOf } from './check-requests.ts';
+import { readIdempotencyKey } from './check-requests.ts';
 import { type Call, type ExpectedError, type ExpectedFindings, PARTS } from './conversation.ts';
 import type { DriverRequest, Parts, Report } from './driver-process.ts';
-import { type Exchange, retryAfterOf, successOf, wholeAnswerTo } from './exchanges.ts';
+import { type Exchange, findSuccess, readRetryAfter, wholeAnswerTo } from './exchanges.ts';
 import shared from './shared.json' with { type: 'json' };
 
 /** The lead fields that a client must report exactly as the service sends them. Any other field is optional. */
@@ -20,7 +20,8 @@ export function faultsOfReport(
   if (typeof call.report === 'object' && 'found' in call.report) return faultsOfFindings(call.report, report);
   const outcome = call.report === 'result' ? 'result' : 'error';
   const reported = report[outcome];
-  const must = call.report === 'result' ? resultOf(driverRequest, exchanges) : errorOf(call, driverRequest, exchanges);
+  const must =
+    call.report === 'result' ? expectedResult(driverRequest, exchanges) : expectedError(call, driverRequest, exchanges);
   if (!reported) return [`the report is ${JSON.stringify(report)}, not ${outcome} ${JSON.stringify(must)}`];
   const names = report.isPartial ? [] : Object.keys(must);
   const { message, ...parts } = reported;
@@ -74,9 +75,9 @@ function faultsOfFindings({ found, because }: ExpectedFindings, { result }: Repo
   return [...faults, ...wrong.map(([name]) => `the report has ${name} ${show(result?.[name])}`)];
 }
 
-function resultOf(driverRequest: DriverRequest, exchanges: readonly Exchange[]): Parts {
+function expectedResult(driverRequest: DriverRequest, exchanges: readonly Exchange[]): Parts {
   const last = exchanges.map(({ arrivals }) => arrivals.at(-1));
-  const answers = last.map((arrival) => successOf(arrival) as Parts | undefined);
+  const answers = last.map((arrival) => findSuccess(arrival) as Parts | undefined);
   switch (driverRequest.call) {
     case 'createLead': {
       const replayed = wholeAnswerTo(last.at(-1))?.headers.has('idempotent-replayed');
@@ -93,7 +94,7 @@ function resultOf(driverRequest: DriverRequest, exchanges: readonly Exchange[]):
   }
 }
 
-function errorOf({ report }: Call, driverRequest: DriverRequest, exchanges: readonly Exchange[]): Parts {
+function expectedError({ report }: Call, driverRequest: DriverRequest, exchanges: readonly Exchange[]): Parts {
   const { because: _, ...expected }: Partial<ExpectedError> =
     typeof report === 'string' || 'found' in report ? {} : report;
   const arrivals = exchanges.at(-1)?.arrivals ?? [];
@@ -108,7 +109,7 @@ function errorOf({ report }: Call, driverRequest: DriverRequest, exchanges: read
       status: answer?.status,
       requestId: body?.requestId,
       fields: body?.fields,
-      retryAfterSeconds: retryAfterOf(answer),
+      retryAfterSeconds: readRetryAfter(answer),
     }),
   };
 }
@@ -119,7 +120,7 @@ const areCounted = (exchanges: readonly Exchange[]): boolean =>
 
 const sentKey = (exchanges: readonly Exchange[]): string | undefined =>
   exchanges
-    .flatMap(({ arrivals }) => arrivals.map(({ request }) => request && idempotencyKeyOf(request)))
+    .flatMap(({ arrivals }) => arrivals.map(({ request }) => request && readIdempotencyKey(request)))
     .find(Boolean);
 
 /**

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
-import { codingsOf } from './answers.ts';
+import { readCodings } from './answers.ts';
 import type { DriverRequest } from './driver-process.ts';
-import { type Exchange, retryAfterOf, wholeAnswerTo } from './exchanges.ts';
+import { type Exchange, readRetryAfter, wholeAnswerTo } from './exchanges.ts';
 import type { Arrival } from './scripted-server.ts';
 
 const UUID = /^[\da-f]{8}-[\da-f]{4}-[\da-f]{4}-[\da-f]{4}-[\da-f]{12}$/i;
@@ -47,7 +47,7 @@ function faultsOfHead(
   const method = driverRequest.call === 'createLead' ? 'POST' : 'GET';
   const { pathname, searchParams } = new URL(request.url ?? '', 'http://any');
   const { authorization, 'content-type': mediaType, 'user-agent': userAgent } = request.headers;
-  const key = idempotencyKeyOf(request);
+  const key = readIdempotencyKey(request);
   const faults: string[] = [];
   const expect = (what: string, is: unknown, expected: unknown) => {
     if (!isDeepStrictEqual(is, expected)) faults.push(`has ${what} ${show(is)}, not ${show(expected)}`);
@@ -66,7 +66,7 @@ function faultsOfHead(
   expect('the query', Object.fromEntries(searchParams), query);
   expect('Authorization', authorization, `Bearer ${driverRequest.apiKey}`);
   if (!userAgent?.includes('/')) faults.push(`has User-Agent ${show(userAgent)}, not a name/version`);
-  const codings = codingsOf(request);
+  const codings = readCodings(request);
   if (codings.length === 0 || codings.some((each) => !CODINGS.includes(each))) {
     faults.push(`has Accept-Encoding ${show(codings)}, not some of ${CODINGS.join(', ')}`);
   }
@@ -104,10 +104,10 @@ function faultsOfRepetition(arrivals: readonly Arrival[], index: number): string
   const { [index]: arrival, [index - 1]: before } = arrivals;
   if (!arrival || !before) return [];
   const faults: string[] = [];
-  const firstKey = arrivals.map(({ request }) => request && idempotencyKeyOf(request)).find(Boolean);
-  if (arrival.request && idempotencyKeyOf(arrival.request) !== firstKey) {
+  const firstKey = arrivals.map(({ request }) => request && readIdempotencyKey(request)).find(Boolean);
+  if (arrival.request && readIdempotencyKey(arrival.request) !== firstKey) {
     faults.push(
-      `has another Idempotency-Key than an attempt before: ${idempotencyKeyOf(arrival.request)}, not ${firstKey}`,
+      `has another Idempotency-Key than an attempt before: ${readIdempotencyKey(arrival.request)}, not ${firstKey}`,
     );
   }
   const firstBody = arrivals.find(({ body }) => body)?.body;
@@ -116,14 +116,14 @@ function faultsOfRepetition(arrivals: readonly Arrival[], index: number): string
   }
   const repetition = arrivals.slice(0, index).filter(({ request }) => request).length;
   const backOffMs = Math.min(MIN_LATE_BACK_OFF_MS, MIN_FIRST_BACK_OFF_MS * 2 ** (repetition - 1));
-  const leastMs = Math.max(backOffMs, (retryAfterOf(wholeAnswerTo(before)) ?? 0) * 1000);
+  const leastMs = Math.max(backOffMs, (readRetryAfter(wholeAnswerTo(before)) ?? 0) * 1000);
   const waitedMs = before.doneAtMs === undefined ? leastMs : arrival.arrivedAtMs - before.doneAtMs;
   if (waitedMs < leastMs - ROUNDING_MS) faults.push(`comes after ${Math.round(waitedMs)} ms, not ${leastMs} or more`);
   return faults;
 }
 
 /** Returns the Idempotency-Key of a request; undefined when it has none. */
-export function idempotencyKeyOf({ headersDistinct }: NonNullable<Arrival['request']>): string | undefined {
+export function readIdempotencyKey({ headersDistinct }: NonNullable<Arrival['request']>): string | undefined {
   return headersDistinct['idempotency-key']?.join(' and ');
 }
 

@@ -1,8 +1,8 @@
 import { faultsOfReport } from './check-report.ts';
-import { faultsOfRequests, idempotencyKeyOf } from './check-requests.ts';
+import { faultsOfRequests, readIdempotencyKey } from './check-requests.ts';
 import type { Breakage, Call } from './conversation.ts';
 import { DriverFault, type DriverProcess, type DriverRequest } from './driver-process.ts';
-import { exchangesOf } from './exchanges.ts';
+import { groupExchanges } from './exchanges.ts';
 import { type Arrival, ScriptedServer } from './scripted-server.ts';
 import shared from './shared.json' with { type: 'json' };
 import type { Variant } from './variants.ts';
@@ -69,8 +69,8 @@ async function runCall(
   const driverRequest = requestFor(call, id, baseUrlFor(call, server));
   const arrivals = server.play(call.attempts);
   const withinMs = call.reportWithinMs ?? driverRequest.options.deadlineMs + REPORT_MARGIN_MS;
-  const report = await driver.run(driverRequest, withinMs).catch(faultOf);
-  const exchanges = exchangesOf(driverRequest, arrivals);
+  const report = await driver.run(driverRequest, withinMs).catch(toFault);
+  const exchanges = groupExchanges(driverRequest, arrivals);
   const ofRequests = [...faultsOfRequests(driverRequest, exchanges), ...reusedKeys(driverRequest, arrivals, keys)];
   if (report instanceof DriverFault) return { faults: [...ofRequests, report.message], isDriverLost: true };
   if (report.unsupported) return { faults: [], unsupported: report.unsupported };
@@ -78,7 +78,7 @@ async function runCall(
   return { faults: [...ofRequests, ...missingAttempts(call, arrivals), ...ofReport] };
 }
 
-function faultOf(error: unknown): DriverFault {
+function toFault(error: unknown): DriverFault {
   if (error instanceof DriverFault) return error;
   throw error;
 }
@@ -143,7 +143,7 @@ function reusedKeys(
   known: Set<string | undefined>,
 ): string[] {
   if (driverRequest.call !== 'createLead' || driverRequest.idempotencyKey) return [];
-  const key = arrivals.map(({ request }) => request && idempotencyKeyOf(request)).find(Boolean);
+  const key = arrivals.map(({ request }) => request && readIdempotencyKey(request)).find(Boolean);
   const isReused = key !== undefined && known.has(key);
   known.add(key);
   return isReused ? [`has the Idempotency-Key of a call before: ${key}`] : [];

@@ -42,7 +42,7 @@ export class DriverProcess {
     });
     // A driver that ends during a request is reported through #ended.
     this.#child.stdin.on('error', () => {});
-    this.#lines = linesOf(this.#child.stdout.setEncoding('utf8'));
+    this.#lines = readLines(this.#child.stdout.setEncoding('utf8'));
     this.#ended = once(this.#child, 'close').then(
       ([status, signal]) => `ended with ${status ?? signal}`,
       (error) => `could not be started: ${error.message}`,
@@ -56,7 +56,7 @@ export class DriverProcess {
    */
   async run(request: DriverRequest, withinMs: number): Promise<Report> {
     this.#stderr = '';
-    this.#child.stdin.write(`${lineOf(request)}\n`);
+    this.#child.stdin.write(`${toLine(request)}\n`);
     const timer = Promise.withResolvers<undefined>();
     const timeout = setTimeout(timer.resolve, withinMs, undefined);
     const line = await Promise.race([this.#lines.next(), timer.promise]);
@@ -98,14 +98,14 @@ export class DriverProcess {
 }
 
 /** Escapes characters that some languages treat as line ends, and that JSON need not escape. */
-const lineOf = (request: DriverRequest): string =>
+const toLine = (request: DriverRequest): string =>
   JSON.stringify(request).replace(
     /[\u0085\u2028\u2029]/g,
     (end) => `\\u${end.charCodeAt(0).toString(16).padStart(4, '0')}`,
   );
 
 /** Splits a stream into lines at line feeds only. Node's readline also splits at other characters. */
-async function* linesOf(stream: AsyncIterable<string>): AsyncGenerator<string> {
+async function* readLines(stream: AsyncIterable<string>): AsyncGenerator<string> {
   let rest = '';
   for await (const text of stream) {
     const lines = (rest + text).split('\n');

@@ -5,7 +5,7 @@ import type { AddressInfo, Socket } from 'node:net';
 import { buffer } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { generate } from 'selfsigned';
-import { answerOf } from './answers.ts';
+import { makeAnswer } from './answers.ts';
 import type { Attempt, Breakage } from './conversation.ts';
 
 /** The fatal alert of a server that has no protocol or cipher in common with the client. */
@@ -57,11 +57,11 @@ export class ScriptedServer {
   }
 
   get port(): number {
-    return portOf(this.#server);
+    return findPort(this.#server);
   }
 
   get untrustedPort(): number {
-    return this.#untrusted ? portOf(this.#untrusted) : 0;
+    return this.#untrusted ? findPort(this.#untrusted) : 0;
   }
 
   /** Begins a call. Arrivals are appended to the returned list. */
@@ -119,7 +119,7 @@ export class ScriptedServer {
   }
 }
 
-const portOf = (server: Server): number => (server.address() as AddressInfo).port;
+const findPort = (server: Server): number => (server.address() as AddressInfo).port;
 
 function breakDown(arrival: Arrival, socket: Socket, breakage: Breakage): void {
   if (breakage === 'silent') return;
@@ -130,9 +130,9 @@ function breakDown(arrival: Arrival, socket: Socket, breakage: Breakage): void {
 
 /** Sends the response, up to its cut. An unexpected attempt gets no response: its connection is closed. */
 async function answer(arrival: Arrival, socket: Socket, attempt: Attempt = {}): Promise<void> {
-  const bytes = answerOf(attempt, arrival.request)?.bytes ?? Buffer.alloc(0);
+  const bytes = makeAnswer(attempt, arrival.request)?.bytes ?? Buffer.alloc(0);
   const { cutAfterBytes: cut = bytes.length, atCut = 'close', byteEveryMs, keepsConnection } = attempt;
-  if (typeof cut === 'string') throw new Error('this conversation needs one variant for every byte: see variantsOf');
+  if (typeof cut === 'string') throw new Error('this conversation needs one variant for every byte: see makeVariants');
   let rest = bytes.subarray(0, cut);
   const end = rest.length < bytes.length ? atCut : 'close';
   for (; byteEveryMs && rest.length > 1; rest = rest.subarray(1)) {

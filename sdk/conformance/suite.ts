@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import type { Conversation, Topic } from './conversation.ts';
 import type { Outcome } from './converse.ts';
-import { variantsOf } from './variants.ts';
+import { makeVariants } from './variants.ts';
 import { Worker } from './worker.ts';
 
 /** The verdict on a conversation. */
@@ -65,7 +65,7 @@ export async function runSuite(
   };
   const tasks = chosen(only).map((conversation) => ({
     name: conversation.name,
-    variants: variantsOf(conversation),
+    variants: makeVariants(conversation),
     outcomes: [] as Outcome[],
   }));
   // Conversations with many variants run last, so that all drivers stay busy until the end.
@@ -79,10 +79,10 @@ export async function runSuite(
       const hasFailed = task.outcomes.filter(({ faults }) => faults.length > 0).length >= MAX_FAILURES;
       const { faults, ...outcome } = hasFailed ? { faults: [] } : await worker.run(variant);
       task.outcomes.push({ faults: faults.map((fault) => variant.label + fault), ...outcome });
-      if (task.outcomes.length === task.variants.length) report(verdictOf(task.name, task.outcomes));
+      if (task.outcomes.length === task.variants.length) report(decideVerdict(task.name, task.outcomes));
     }
     const faults = await worker.end();
-    if (faults.length > 0) report(verdictOf('the end of the driver', [{ faults }]));
+    if (faults.length > 0) report(decideVerdict('the end of the driver', [{ faults }]));
   };
   await Promise.all(Array.from({ length: Math.min(drivers, queue.length) }, work));
   return verdicts;
@@ -97,7 +97,7 @@ function chosen(only: readonly string[] | undefined): Conversation[] {
   return all.filter((conversation) => only.some((wanted) => isOf(conversation, wanted)));
 }
 
-function verdictOf(name: string, outcomes: readonly Outcome[]): Verdict {
+function decideVerdict(name: string, outcomes: readonly Outcome[]): Verdict {
   const of = { name, variants: outcomes.length };
   const faults = outcomes.flatMap((outcome) => outcome.faults);
   if (faults.length > 0) return { ...of, verdict: 'failed', reasons: faults };

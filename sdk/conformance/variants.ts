@@ -1,4 +1,4 @@
-import { answerOf } from './answers.ts';
+import { makeAnswer } from './answers.ts';
 import type { Call, Conversation } from './conversation.ts';
 
 /** A conversation as it is run. */
@@ -9,14 +9,14 @@ export interface Variant {
 }
 
 /** Returns one variant for every byte after which a response is cut; otherwise, only the conversation itself. */
-export function variantsOf({ calls }: Conversation): Variant[] {
+export function makeVariants({ calls }: Conversation): Variant[] {
   const cuts = calls.flatMap(({ attempts }, call) =>
     attempts.flatMap((attempt, at) => (attempt.cutAfterBytes === 'each' ? [{ call, at, attempt }] : [])),
   );
   const [cut, ...more] = cuts;
   if (!cut) return [{ calls, label: '' }];
   if (more.length > 0) throw new Error('a conversation can cut only one answer after each byte');
-  return Array.from({ length: answerOf(cut.attempt)?.bytes.length ?? 0 }, (_, cutAfterBytes) => ({
+  return Array.from({ length: makeAnswer(cut.attempt)?.bytes.length ?? 0 }, (_, cutAfterBytes) => ({
     label: `cut after ${cutAfterBytes} bytes: `,
     calls: calls.map((call, index) =>
       index === cut.call ? { ...call, attempts: call.attempts.with(cut.at, { ...cut.attempt, cutAfterBytes }) } : call,

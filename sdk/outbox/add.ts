@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import type { LeadCapture } from '../api-types.ts';
-import { captureIn, isSameData, textOf } from './capture-text.ts';
+import { captureIn, isSameData, toText } from './capture-text.ts';
 import {
   type Connection,
-  captureOf,
+  captureColumn,
   carryOut,
   isSqlite,
   type Result,
@@ -21,7 +21,7 @@ export function add(
   idempotencyKey: string = randomUUID(),
 ): string | Promise<string> {
   const key = checkedKey(idempotencyKey);
-  const steps = addSteps(table, captureOf(connection), key, textOf(capture));
+  const steps = addSteps(table, captureColumn(connection), key, toText(capture));
   return isSqlite(connection) ? runSync(connection, steps) : runAsync(connection, steps);
 }
 

@@ -1,7 +1,7 @@
 import type { LeadCapture } from '../api-types.ts';
 import { SQL_RETRIED_ATTEMPTS, SQL_WITH_DATA } from '../outcomes.ts';
-import { captureIn, textOf } from './capture-text.ts';
-import { type Connection, captureOf, carryOut, dateOf, keyIn, type Statement, type Value } from './connection.ts';
+import { captureIn, toText } from './capture-text.ts';
+import { type Connection, captureColumn, carryOut, keyIn, type Statement, toDate, type Value } from './connection.ts';
 import { OutboxError } from './outbox-error.ts';
 import { OF_CONFIGURATION } from './reasons.ts';
 
@@ -43,14 +43,14 @@ export async function needsAttention(
   });
   const { rows } = await carryOut(connection, {
     // As text: the stored integer may exceed what drivers can read.
-    sql: `SELECT idempotency_key, state, CAST(created_at AS TEXT) AS created_at, attempts, reason, ${captureOf(connection)} FROM ${table}
+    sql: `SELECT idempotency_key, state, CAST(created_at AS TEXT) AS created_at, attempts, reason, ${captureColumn(connection)} FROM ${table}
           WHERE ${IN_NEED} ORDER BY ${table}.created_at LIMIT ?`,
     values: [...times, limit],
   });
   const entries = rows.map((row) => ({
     idempotencyKey: keyIn(row),
     state: STATES.find((state) => state === row.state) ?? 'refused',
-    createdAt: dateOf(row.created_at),
+    createdAt: toDate(row.created_at),
     attempts: Number(row.attempts) || 0,
     reason: (row.reason as string | null) || null,
     capture: captureIn(row.capture),
@@ -60,7 +60,7 @@ export async function needsAttention(
 
 /** Schedules a lead to be sent again, with its stored data or with new data. */
 export async function retry(connection: Connection, table: string, key: string, capture?: LeadCapture): Promise<void> {
-  const data: readonly Value[] = capture === undefined ? [] : [textOf(capture)];
+  const data: readonly Value[] = capture === undefined ? [] : [toText(capture)];
   await changeOne(connection, table, key, {
     sql: `UPDATE ${table} SET attempts = ${SQL_RETRIED_ATTEMPTS}, state = 'waiting', next_attempt_at = ?, reason = NULL
           ${data.length > 0 ? ', capture = ?' : ''} WHERE idempotency_key IN (?, ?) AND ${SQL_WITH_DATA}`,

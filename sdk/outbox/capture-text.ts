@@ -16,7 +16,7 @@ const inAscii = (json: string): string =>
  *
  * @throws TypeError when the capture is not an object that JSON can represent
  */
-export function textOf(capture: LeadCapture): string {
+export function toText(capture: LeadCapture): string {
   const text = JSON.stringify(capture, (_, value) => {
     if (typeof value === 'string' && LONE_SURROGATE.test(value)) {
       throw new TypeError('The data of the lead has text that is not well-formed Unicode.');

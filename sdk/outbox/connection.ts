@@ -59,12 +59,12 @@ export function keyIn(row: Row): string {
 }
 
 /** Converts a stored time in milliseconds to the nearest valid Date. */
-export function dateOf(time: Row[string] | undefined): Date {
+export function toDate(time: Row[string] | undefined): Date {
   return new Date(Math.max(EARLIEST_MS, Math.min(LATEST_MS, Number(time) || 0)));
 }
 
 /** The column `capture` as bytes on SQLite, which may store text that is not UTF-8: drivers would replace parts of it. */
-export const captureOf = (connection: Connection): string =>
+export const captureColumn = (connection: Connection): string =>
   isSqlite(connection) ? 'CAST(capture AS BLOB) AS capture' : 'capture';
 
 /** @throws OutboxError when a transaction is open, whose rollback would undo the outcomes of a pass */

@@ -3,8 +3,8 @@ import type { LeadIntakeClient } from '../client.ts';
 import { REASON_UNREADABLE } from '../outcomes.ts';
 import { type Connection, requireNoTransaction } from './connection.ts';
 import { leadsIn, type TakenUp } from './lead-rows.ts';
-import { type Outcome, outcomeOf } from './outcome.ts';
-import { isOfAll, isUnanswered, reasonOf } from './reasons.ts';
+import { type Outcome, readOutcome } from './outcome.ts';
+import { isOfAll, isUnanswered, toReason } from './reasons.ts';
 import { tellWaiting, type WaitingLeads } from './waiting.ts';
 
 /** Options of one delivery pass. */
@@ -119,7 +119,7 @@ export async function deliver(
     } catch (error) {
       errors.push(error);
       // The name only: the message may contain the visitor's data.
-      const reason = reasonOf(failing + (error instanceof Error ? error.name : typeof error));
+      const reason = toReason(failing + (error instanceof Error ? error.name : typeof error));
       return { state: 'waiting', reason };
     }
   }
@@ -136,5 +136,5 @@ export async function deliver(
 
 async function send({ key, capture, attempts }: TakenUp, client: LeadIntakeClient): Promise<Outcome> {
   if (capture === null) return { state: 'refused', reason: REASON_UNREADABLE };
-  return outcomeOf(client.createLead(capture, { idempotencyKey: key }), capture, attempts);
+  return readOutcome(client.createLead(capture, { idempotencyKey: key }), capture, attempts);
 }

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { LeadCapture } from '../api-types.ts';
 import { CAPTURE_RULES } from '../capture-rules.ts';
-import { canonical, textOf } from './capture-text.ts';
+import { canonical, toText } from './capture-text.ts';
 
 /**
  * Returns the key in its stored form, lower case.
@@ -39,7 +39,7 @@ export function keyFor(
   const hour = Math.floor(submittedAt.getTime() / HOUR_MS);
   if (Number.isNaN(hour)) throw new TypeError('The time of the submission must be a valid date.');
   const bytes = createHash('sha256')
-    .update([page, hour, canonical(JSON.parse(textOf(capture)))].join('\0'))
+    .update([page, hour, canonical(JSON.parse(toText(capture)))].join('\0'))
     .digest()
     .subarray(0, 16);
   bytes.writeUInt8((bytes.readUInt8(6) & 0x0f) | 0x80, 6);

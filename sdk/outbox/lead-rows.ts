@@ -1,6 +1,6 @@
 import type { LeadCapture } from '../api-types.ts';
 import { captureIn } from './capture-text.ts';
-import { type Connection, captureOf, carryOut, dateOf, keyIn, type Result, type Value } from './connection.ts';
+import { type Connection, captureColumn, carryOut, keyIn, type Result, toDate, type Value } from './connection.ts';
 import type { Outcome } from './outcome.ts';
 import { IS_PAUSE, OF_CONFIGURATION } from './reasons.ts';
 import { MAX_WAIT_MS, waitMs } from './retries.ts';
@@ -101,14 +101,14 @@ export function leadsIn(connection: Connection, table: string): LeadRows {
       if (changes !== 1) return undefined;
       // Read after the lease is taken: until then a person may change the data.
       const { rows } = await run(
-        `SELECT ${captureOf(connection)}, CAST(created_at AS TEXT) AS created_at, attempts FROM ${table}
+        `SELECT ${captureColumn(connection)}, CAST(created_at AS TEXT) AS created_at, attempts FROM ${table}
          WHERE idempotency_key = ? AND state = 'waiting'`,
         key,
       );
       return rows.map((row) => ({
         key,
         capture: captureIn(row.capture),
-        createdAt: dateOf(row.created_at),
+        createdAt: toDate(row.created_at),
         attempts: Number(row.attempts),
         leaseEnd,
       }))[0];

@@ -1,14 +1,14 @@
 import { type Connection, carryOut } from './connection.ts';
-import { MEMO_NAME_LENGTH, memoTableOf, setUpMemo } from './table.ts';
+import { MEMO_NAME_LENGTH, setUpMemo, toMemoTable } from './table.ts';
 
-export type Memo = Awaited<ReturnType<typeof memoOf>>;
+export type Memo = Awaited<ReturnType<typeof openMemo>>;
 
 /**
  * Opens one entry of an outbox's memo, such as the position of a comparison. Creates the memo's table if an earlier release
  * has set up the outbox.
  */
-export async function memoOf(connection: Connection, table: string, name: string) {
-  const memo = memoTableOf(table);
+export async function openMemo(connection: Connection, table: string, name: string) {
+  const memo = toMemoTable(table);
   // Two tables with long names can share one memo.
   const row = name + table.slice(MEMO_NAME_LENGTH);
   const run = async (sql: string, ...values: string[]) => carryOut(connection, { sql, values });

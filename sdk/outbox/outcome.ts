@@ -19,7 +19,7 @@ export type Outcome =
 const UUID_LENGTH = 36;
 
 /** Returns the outcome of a creation for its lead. @param passes how many have sent it, with this one */
-export async function outcomeOf(
+export async function readOutcome(
   creation: Promise<CreatedLead>,
   { note }: LeadCapture,
   passes: number,

@@ -86,11 +86,11 @@ export function createOutboxPage(options: OutboxPageOptions): OutboxPage {
   async function respond(request: PageRequest): Promise<PageResponse> {
     try {
       const method = request.method ?? 'GET';
-      if (method === 'POST') await act(options, onError, bodyOf(request));
+      if (method === 'POST') await act(options, onError, parseBody(request));
       else if (method !== 'GET' && method !== 'HEAD') throw new Refusal(405, 'The page knows GET and POST.');
       else if (!String(request.headers.accept).includes('application/json'))
         return { status: 200, headers: { ...HEADERS, 'Content-Type': 'text/html; charset=utf-8' }, body: PAGE };
-      return json(200, await reportOf(options));
+      return json(200, await makeReport(options));
     } catch (error) {
       if (error instanceof Refusal) return json(error.status, { error: error.message });
       if (error instanceof OutboxError) return json(409, { error: error.message });
@@ -136,7 +136,7 @@ function bytesIn(request: NodeRequest): Promise<Uint8Array | null> {
   });
 }
 
-function bodyOf({ headers, body }: PageRequest): { action?: unknown; idempotencyKey?: unknown } {
+function parseBody({ headers, body }: PageRequest): { action?: unknown; idempotencyKey?: unknown } {
   // Before a page of another website sends either, a browser asks for permission (CORS), which nothing here gives.
   if (!/^application\/json\b/i.test(String(headers['content-type'])))
     throw new Refusal(415, 'The request must have the type application/json.');
@@ -181,7 +181,7 @@ function madeBy(
   }
 }
 
-async function reportOf({ outbox, connection, client }: OutboxPageOptions): Promise<object> {
+async function makeReport({ outbox, connection, client }: OutboxPageOptions): Promise<object> {
   const waiting = await outbox.waiting(connection);
   const { count, entries } = await outbox.needsAttention(connection);
   return {

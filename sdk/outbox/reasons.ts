@@ -28,15 +28,15 @@ export const isUnanswered = (reason: string): boolean => reason.startsWith(UNANS
 
 /** Returns the cause of a failed request, in the form of the column `reason`. */
 export function reasonOfFailure(error: ProblemError | NoAnswerError): string {
-  if (error instanceof NoAnswerError) return reasonOf(`${markOf(error)}: ${whyNoAnswer(error.cause, error.status)}`);
+  if (error instanceof NoAnswerError) return toReason(`${retryMark(error)}: ${whyNoAnswer(error.cause, error.status)}`);
   const { status, code, title, detail = title, fields, requestId } = error;
   const named = Object.entries(fields).map(([field, messages]) => `${field}: ${messages.join(', ')}`);
   const about = named.length > 0 ? ` [${named.join('; ')}]` : '';
-  return reasonOf(`${status} ${code}: ${detail}${about} (request ${requestId})`);
+  return toReason(`${status} ${code}: ${detail}${about} (request ${requestId})`);
 }
 
 /** Returns a text in the form of the column `reason`: in ASCII, which a database of any encoding can store. */
-export function reasonOf(text: string): string {
+export function toReason(text: string): string {
   return text
     .replaceAll(/\P{ASCII}/gu, '?')
     .replaceAll(/\p{Control}+/gu, ' ')
@@ -44,7 +44,7 @@ export function reasonOf(text: string): string {
 }
 
 /** Returns the beginning of the reason. Another web server, at a wrong address, answers 404 or 405. */
-function markOf({ status, retryAfterSeconds }: NoAnswerError): string {
+function retryMark({ status, retryAfterSeconds }: NoAnswerError): string {
   if (retryAfterSeconds !== undefined) return 'wait asked for';
   return status === 404 || status === 405 ? `${status} ${UNANSWERED}` : UNANSWERED;
 }

@@ -3,16 +3,16 @@ import type { Lead, LeadList } from '../api-types.ts';
 import type { LeadIntakeClient } from '../client.ts';
 import { PAGES_MISSED } from '../outcomes.ts';
 import { type Connection, requireNoTransaction } from './connection.ts';
-import { type Memo, memoOf } from './memo.ts';
+import { type Memo, openMemo } from './memo.ts';
 import { OutboxError } from './outbox-error.ts';
 import { type PacedReads, pacedReads, Stopped } from './paced-reads.ts';
 import {
   type Difference,
-  differenceOf,
   doneIn,
   type Reconciliation,
-  reconciliationOf,
   type StoredRun,
+  toDifference,
+  toReconciliation,
 } from './reconciliation.ts';
 import { type SentRow, type SentRows, sentRowsIn } from './sent-rows.ts';
 
@@ -49,7 +49,7 @@ export async function reconcile(
   { signal, maxMs = Number.POSITIVE_INFINITY, restart = false, onDifference }: ReconcileOptions = {},
 ): Promise<Reconciliation> {
   await requireNoTransaction(connection);
-  const memo = await memoOf(connection, table, MEMO);
+  const memo = await openMemo(connection, table, MEMO);
   const token = randomUUID();
   // A later comparison takes over, and ends the earlier one.
   await memo.take(token);
@@ -60,13 +60,13 @@ export async function reconcile(
     maxMs,
     onDifference,
   });
-  return reconciliationOf(await comparison.run());
+  return toReconciliation(await comparison.run());
 }
 
 /** Returns the comparison that was finished last or is not finished; null: there was none. */
 export async function lastReconciliation(connection: Connection, table: string): Promise<Reconciliation | null> {
-  const run = storedIn((await (await memoOf(connection, table, MEMO)).read()).value);
-  return run === undefined ? null : reconciliationOf(run);
+  const run = storedIn((await (await openMemo(connection, table, MEMO)).read()).value);
+  return run === undefined ? null : toReconciliation(run);
 }
 
 const storedIn = (value: string): StoredRun | undefined => (value === '' ? undefined : JSON.parse(value));
@@ -231,7 +231,7 @@ class Comparison {
   }
 
   async #report({ hasData: _, ...row }: SentRow, kind: Difference['kind']): Promise<void> {
-    await this.#onDifference?.(differenceOf({ ...row, kind }));
+    await this.#onDifference?.(toDifference({ ...row, kind }));
     if (this.#run.differences.length < MAX_DIFFERENCES) this.#run.differences.push({ ...row, kind });
   }
 

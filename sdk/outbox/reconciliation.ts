@@ -1,5 +1,5 @@
 import { REASON_NOT_READ, REASON_NOT_THERE, REASON_OTHER_DATA } from '../outcomes.ts';
-import { dateOf } from './connection.ts';
+import { toDate } from './connection.ts';
 
 /** A lead that differs between the outbox and the service, or could not be read. Has no personal data. */
 export interface Difference {
@@ -98,20 +98,20 @@ export const doneIn = ({ sent, alreadyOpen }: StoredRun): number => sent + alrea
 
 const REASONS = { not_there: REASON_NOT_THERE, other_data: REASON_OTHER_DATA, not_read: REASON_NOT_READ };
 
-export const differenceOf = ({ key, createdAt, ...rest }: StoredDifference): Difference => ({
+export const toDifference = ({ key, createdAt, ...rest }: StoredDifference): Difference => ({
   idempotencyKey: key,
   ...rest,
   reason: REASONS[rest.kind],
-  createdAt: dateOf(createdAt),
+  createdAt: toDate(createdAt),
 });
 
-export function reconciliationOf(run: StoredRun): Reconciliation {
+export function toReconciliation(run: StoredRun): Reconciliation {
   const left = run.isComplete ? 0 : Math.max(0, run.rows - doneIn(run));
   return {
     isComplete: run.isComplete,
     stoppedBecause: run.stoppedBecause,
-    startedAt: dateOf(run.startedAt),
-    since: run.since === null ? null : dateOf(run.since),
+    startedAt: toDate(run.startedAt),
+    since: run.since === null ? null : toDate(run.since),
     sent: run.sent,
     there: run.there,
     alreadyOpen: run.alreadyOpen,
@@ -122,17 +122,17 @@ export function reconciliationOf(run: StoredRun): Reconciliation {
     left,
     waiting: run.waiting,
     refused: run.refused,
-    differences: run.differences.map(differenceOf),
+    differences: run.differences.map(toDifference),
     requests: run.requests,
-    summary: summaryOf(run, left),
+    summary: summarize(run, left),
   };
 }
 
 /** Returns the summary, in the same sentences in all languages. */
-function summaryOf(run: StoredRun, left: number): string {
+function summarize(run: StoredRun, left: number): string {
   const { sent, there, alreadyOpen, openLeadThere, otherData, notRead, withoutId, waiting, refused } = run;
   const number = (value: number) => value.toLocaleString('en-US');
-  const since = run.since === null ? '' : ` since ${dateOf(run.since).toISOString().split('T')[0]}`;
+  const since = run.since === null ? '' : ` since ${toDate(run.since).toISOString().split('T')[0]}`;
   const isNoneThere = sent + alreadyOpen > 0 && there + openLeadThere === 0;
   return [
     ...(run.isComplete ? [] : [`Not finished, ${number(left)} left (${run.stoppedBecause}). So far:`]),

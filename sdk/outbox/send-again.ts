@@ -1,8 +1,8 @@
 import type { LeadCapture } from '../api-types.ts';
 import type { LeadIntakeClient } from '../client.ts';
 import { ProblemError } from '../errors.ts';
-import { captureIn, textOf } from './capture-text.ts';
-import { type Connection, captureOf, carryOut, keyIn } from './connection.ts';
+import { captureIn, toText } from './capture-text.ts';
+import { type Connection, captureColumn, carryOut, keyIn } from './connection.ts';
 import { OutboxError } from './outbox-error.ts';
 
 /** Options for sending a missing lead again. */
@@ -22,7 +22,7 @@ export async function sendAgain(
   { capture, mayCreate }: SendAgainOptions,
 ): Promise<void> {
   const { rows } = await carryOut(connection, {
-    sql: `SELECT idempotency_key, lead_id, ${captureOf(connection)} FROM ${table}
+    sql: `SELECT idempotency_key, lead_id, ${captureColumn(connection)} FROM ${table}
           WHERE idempotency_key IN (?, ?) AND state IN ('delivered', 'already_open')`,
     values: [key, key.toLowerCase()],
   });
@@ -43,7 +43,7 @@ export async function sendAgain(
     // Counts as a second attempt, because the service may have the lead after all.
     sql: `UPDATE ${table} SET state = 'waiting', attempts = 1, next_attempt_at = ?, settled_at = NULL, reason = NULL, capture = ?
           WHERE idempotency_key = ? AND state IN ('delivered', 'already_open')`,
-    values: [Date.now(), textOf(data), keyIn(row)],
+    values: [Date.now(), toText(data), keyIn(row)],
   });
   if (changes !== 1) throw new OutboxError(`The lead with the key ${key} was changed meanwhile.`);
 }

@@ -1,7 +1,7 @@
 import type { Lead } from '../api-types.ts';
 import { isOf } from '../repeated.ts';
 import { captureIn } from './capture-text.ts';
-import { type Connection, captureOf, carryOut, keyIn, type Row } from './connection.ts';
+import { type Connection, captureColumn, carryOut, keyIn, type Row } from './connection.ts';
 import type { Difference, StoredRun } from './reconciliation.ts';
 
 /** A row of a sent lead. */
@@ -62,7 +62,7 @@ export function sentRowsIn(connection: Connection, table: string) {
     async haveOther({ key, state }: SentRow, lead: Lead): Promise<boolean> {
       // An already open lead comes from another creation.
       if (state !== 'delivered') return false;
-      const [row] = await select(`SELECT ${captureOf(connection)} FROM ${table} WHERE idempotency_key = ?`, key);
+      const [row] = await select(`SELECT ${captureColumn(connection)} FROM ${table} WHERE idempotency_key = ?`, key);
       const capture = captureIn(row?.capture);
       return capture !== null && !isOf({ ...capture }, { ...lead });
     },

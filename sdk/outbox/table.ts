@@ -25,11 +25,11 @@ export function warnOfDefaultTable(): void {
 export const MEMO_NAME_LENGTH = 58;
 
 /** Returns the name of the memo's table, for data of the outbox other than leads. */
-export const memoTableOf = (table: string): string => `${table.slice(0, MEMO_NAME_LENGTH)}_memo`;
+export const toMemoTable = (table: string): string => `${table.slice(0, MEMO_NAME_LENGTH)}_memo`;
 
 /** Returns the statement that creates that table if it does not exist. */
 const memoStatement = (table: string): string =>
-  `CREATE TABLE IF NOT EXISTS ${memoTableOf(table)} (
+  `CREATE TABLE IF NOT EXISTS ${toMemoTable(table)} (
   name VARCHAR(32) NOT NULL PRIMARY KEY,
   value TEXT NOT NULL,
   token VARCHAR(36) NOT NULL

@@ -1,6 +1,6 @@
 import { SQL_WITH_DATA } from '../outcomes.ts';
-import { type Connection, carryOut, dateOf, type Value } from './connection.ts';
-import { memoOf } from './memo.ts';
+import { type Connection, carryOut, toDate, type Value } from './connection.ts';
+import { openMemo } from './memo.ts';
 
 /** A summary of waiting leads, such as those that have waited for more than a day. Has no personal data. */
 export interface WaitingLeads {
@@ -25,7 +25,7 @@ export async function tellWaiting(
   onWaiting: (waiting: WaitingLeads) => void | Promise<void>,
 ): Promise<void> {
   const now = Date.now();
-  const memo = await memoOf(connection, table, 'waiting');
+  const memo = await openMemo(connection, table, 'waiting');
   const { token } = await memo.read();
   if (Math.abs(now - Number(token)) < DAY_MS) return;
   // One of several workers looks, and again in an hour if there is nothing to report or the report fails.
@@ -65,7 +65,7 @@ async function leadsWhere(
   reasons.sort((a, b) => b.count - a.count || (a.reason < b.reason ? -1 : 1));
   return {
     count: reasons.reduce((sum, { count }) => sum + count, 0),
-    oldest: dateOf(Math.min(...rows.map(({ oldest }) => Number(oldest)))),
+    oldest: toDate(Math.min(...rows.map(({ oldest }) => Number(oldest)))),
     reasons: reasons.slice(0, MAX_REASONS),
   };
 }

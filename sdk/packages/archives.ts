@@ -20,20 +20,20 @@ const UNIX = 3;
 const MAX_TAR_PATH = 100;
 
 /** Returns a ZIP archive of files, in the order of their paths unless they are in `last`. Equal files make equal bytes on every machine. */
-export function zipOf(files: Files, last: readonly string[] = []): Uint8Array {
+export function makeZip(files: Files, last: readonly string[] = []): Uint8Array {
   const order = [...sortedPaths(files).filter((path) => !last.includes(path)), ...last];
   const attributes = { os: UNIX, attrs: ZIP_ATTRIBUTES, mtime: LOCAL_TIME, level: 9 } as const;
   const entries: Zippable = {};
-  for (const path of order) entries[path] = [contentOf(files, path), attributes];
+  for (const path of order) entries[path] = [findContent(files, path), attributes];
   return zipSync(entries);
 }
 
 /** Returns a gzipped tar archive of files, in the order of their paths. Equal files make equal bytes on every machine. */
-export function tgzOf(files: Files): Uint8Array {
+export function makeTgz(files: Files): Uint8Array {
   const tooLong = [...files.keys()].filter((path) => Buffer.byteLength(path) > MAX_TAR_PATH);
   if (tooLong.length > 0) throw new Error(`a tar archive cannot have ${tooLong.join(', ')}: shorten these paths`);
   const attrs = { mode: MODE.toString(8), uid: 0, gid: 0, mtime: UNIX_SECONDS * 1000 };
-  const tar = createTar(sortedPaths(files).map((name) => ({ name, data: contentOf(files, name), attrs })));
+  const tar = createTar(sortedPaths(files).map((name) => ({ name, data: findContent(files, name), attrs })));
   return gzipSync(tar, { level: 9, mtime: 0 });
 }
 
@@ -44,7 +44,7 @@ export const filesOfTgz = (archive: Uint8Array): Files =>
 // By code units, because a machine's language must not decide.
 const sortedPaths = (files: Files): string[] => [...files.keys()].sort();
 
-function contentOf(files: Files, path: string): Uint8Array {
+function findContent(files: Files, path: string): Uint8Array {
   const content = files.get(path);
   if (content === undefined) throw new Error(`${path} is in no file of the archive`);
   return content;

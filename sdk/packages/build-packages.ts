@@ -8,7 +8,7 @@ import {
   type PackageDescription,
   type PackageRelease,
 } from '../../common/package-settings.ts';
-import { sbomOf } from './sbom.ts';
+import { makeSbom } from './sbom.ts';
 import { PACKAGERS } from './sources.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
@@ -27,17 +27,17 @@ export function buildPackages(folder: string, settings = PACKAGE_SETTINGS, versi
   const sums: string[] = [];
   const put = (name: string, content: Uint8Array) => {
     replace(folder, name, content);
-    sums.push(`${hashOf('sha256', content)}  ${name}\n`);
+    sums.push(`${computeHash('sha256', content)}  ${name}\n`);
   };
   const names = archiveNames(settings, version);
   const packages = PACKAGE_KINDS.map((kind): PackageDescription => {
     const made = PACKAGERS[kind](settings, version);
     const { archive, dependencies: _, description: __, ...more } = made;
-    const [file, sha256] = [names[kind], hashOf('sha256', archive)];
+    const [file, sha256] = [names[kind], computeHash('sha256', archive)];
     const sbom = `${file.replace(/\.\w+$/, '')}.cdx.json`;
     put(file, archive);
-    put(sbom, jsonFile(sbomOf(kind, made, settings, version, sha256)));
-    const sums = { bytes: archive.length, sha256, sha1: hashOf('sha1', archive) };
+    put(sbom, jsonFile(makeSbom(kind, made, settings, version, sha256)));
+    const sums = { bytes: archive.length, sha256, sha1: computeHash('sha1', archive) };
     return { kind, file, sbom, ...sums, ...more };
   });
   const checksums = `SHA256SUMS-${version}.txt`;
@@ -55,7 +55,7 @@ function replace(folder: string, name: string, content: Uint8Array): void {
   renameSync(next, join(folder, name));
 }
 
-const hashOf = (algorithm: 'sha1' | 'sha256', content: Uint8Array) =>
+const computeHash = (algorithm: 'sha1' | 'sha256', content: Uint8Array) =>
   createHash(algorithm).update(content).digest('hex');
 
 const jsonFile = (value: unknown): Buffer => Buffer.from(`${JSON.stringify(value, null, 2)}\n`);

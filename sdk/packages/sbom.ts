@@ -12,7 +12,7 @@ const REGISTRY: Partial<Record<PackageKind, string>> = { python: 'pypi' };
  * @param sha256 of the archive, in hexadecimal
  * @returns a document of CycloneDX 1.6
  */
-export function sbomOf(
+export function makeSbom(
   kind: PackageKind,
   { name, description, dependencies }: Package,
   { licence, author }: PackageSettings,
@@ -30,7 +30,7 @@ export function sbomOf(
     properties: [{ name: 'versions', value: part.versions }],
   }));
   // The plugin has its own licence, which its files state.
-  const licences = kind === 'wordpress' ? {} : { licenses: [licenceOf(licence)] };
+  const licences = kind === 'wordpress' ? {} : { licenses: [toLicence(licence)] };
   const component = {
     type: 'library',
     'bom-ref': ref,
@@ -61,5 +61,5 @@ export const cycloneDx = (component: object, contents: object): object => ({
   ...contents,
 });
 
-const licenceOf = (licence: string) =>
+const toLicence = (licence: string) =>
   licence.startsWith('LicenseRef-') ? { license: { name: licence } } : { expression: licence };

@@ -13,7 +13,7 @@ import {
   type PackageSettings,
 } from '../../common/package-settings.ts';
 import { pluginFiles, pluginUpdate } from '../wordpress/plugin-files.ts';
-import { type Files, filesOfTgz, tgzOf, zipOf } from './archives.ts';
+import { type Files, filesOfTgz, makeTgz, makeZip } from './archives.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
 
@@ -45,13 +45,13 @@ export const PACKAGERS: Readonly<Record<PackageKind, Packager>> = {
   python: pythonPackage,
   php: phpPackage,
   wordpress(settings, version) {
-    const archive = zipOf(pluginFiles());
+    const archive = makeZip(pluginFiles());
     return {
       name: 'lead-intake-wordpress',
       description: 'A plugin for WordPress that sends what visitors enter as leads, and loses none.',
       archive,
       dependencies: [],
-      manual: manualOf('sdk/wordpress/README.md'),
+      manual: toManual('sdk/wordpress/README.md'),
       update: { ...pluginUpdate(archiveNames(settings, version).wordpress, archive), version },
     };
   },
@@ -59,7 +59,7 @@ export const PACKAGERS: Readonly<Record<PackageKind, Packager>> = {
   proto: () => ({
     name: 'lead-intake-proto',
     description: 'The RPC contract of the core of Lead Intake, for protoc, buf and grpcurl.',
-    archive: zipOf(within('lead-intake-proto', inScratch(protoFiles))),
+    archive: makeZip(within('lead-intake-proto', inScratch(protoFiles))),
     dependencies: [],
   }),
 };
@@ -73,8 +73,8 @@ function npmPackage(settings: PackageSettings, version: string): Package {
   files.set('package/package.json', jsonFile({ ...own, ...manifest, ...own }));
   const named = (page: string) => page.replaceAll(name, settings.npm);
   files.set('package/README.md', Buffer.from(named(standalone(text(files, 'package/README.md')))));
-  const manual = named(manualOf('sdk/README.md'));
-  return { name: settings.npm, description, archive: tgzOf(files), dependencies: [], manual };
+  const manual = named(toManual('sdk/README.md'));
+  return { name: settings.npm, description, archive: makeTgz(files), dependencies: [], manual };
 }
 
 function phpPackage(settings: PackageSettings, version: string): Package {
@@ -95,8 +95,8 @@ function phpPackage(settings: PackageSettings, version: string): Package {
     ...within('src', PHP_SOURCES),
   ]);
   const dependencies = Object.entries(require).map(([name, versions]) => ({ name, versions }));
-  const manual = manualOf('sdk/php/README.md').replaceAll(name, settings.composer);
-  return { name: settings.composer, description, archive: zipOf(files), dependencies, composer, manual };
+  const manual = toManual('sdk/php/README.md').replaceAll(name, settings.composer);
+  return { name: settings.composer, description, archive: makeZip(files), dependencies, composer, manual };
 }
 
 /** The fields of sdk/python/pyproject.toml that a wheel has. */
@@ -133,10 +133,10 @@ function pythonPackage(settings: PackageSettings, version: string): Package {
     name,
     description: project.description,
     // Last, as the specification recommends.
-    archive: zipOf(files, [record]),
+    archive: makeZip(files, [record]),
     dependencies,
     requiresPython: project['requires-python'],
-    manual: manualOf('sdk/python/README.md'),
+    manual: toManual('sdk/python/README.md'),
   };
 }
 
@@ -200,7 +200,7 @@ function recipesPackage(settings: PackageSettings, version: string): Package {
   return {
     name: 'lead-intake-recipes',
     description: 'Whole contact forms for websites, to copy from.',
-    archive: tgzOf(within('recipes', new Map(files.map(([path, content]) => [path, Buffer.from(content)])))),
+    archive: makeTgz(within('recipes', new Map(files.map(([path, content]) => [path, Buffer.from(content)])))),
     dependencies: [],
     pages: Object.fromEntries([...pages].map(([name, own]) => [name, named(recipePage(name, own))])),
   };
@@ -215,7 +215,7 @@ function recipePage(name: string, files: readonly (readonly [path: string, conte
       const code = content === '' ? 'It is empty.' : `\`\`\`${extname(path).slice(1)}\n${content.trimEnd()}\n\`\`\``;
       return `### \`${path.slice(name.length + 1)}\`\n\n${code}\n`;
     });
-  return `${manualOf(`${RECIPES}/${readme}`)}\n## Its files\n\n${sections.join('\n')}`;
+  return `${toManual(`${RECIPES}/${readme}`)}\n## Its files\n\n${sections.join('\n')}`;
 }
 
 function protoFiles(scratch: string): Files {
@@ -271,7 +271,7 @@ const MANUALS: Readonly<Record<string, string>> = {
 };
 
 /** Returns a README as a page of a deployment: links to other pages lead there, and links to files of this repository become their text. */
-const manualOf = (readme: string): string =>
+const toManual = (readme: string): string =>
   readFileSync(join(ROOT, readme), 'utf8')
     .replaceAll(/<!-- [\w-]+ -->\n/g, '')
     .replaceAll('https://api.example.com', '{{publicUrl}}')

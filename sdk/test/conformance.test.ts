@@ -7,7 +7,7 @@ import { anAuthority, writeCertificate } from '../../test/tools/certificates.ts'
 import { describeWithTools } from '../../test/tools/commands.ts';
 import { ROOT, sharedFolder } from '../../test/tools/processes.ts';
 import { OPTIONAL_TEXTS } from '../capture-rules.ts';
-import { answerOf } from '../conformance/answers.ts';
+import { makeAnswer } from '../conformance/answers.ts';
 import shared from '../conformance/shared.json' with { type: 'json' };
 import { readConversations, runSuite } from '../conformance/suite.ts';
 import { FIELDS_NOT_OF_DATA, PROBLEM_CODES, SETTLING_CODES } from '../outcomes.ts';
@@ -211,7 +211,7 @@ describe('the conversations', () => {
     const conversations = readConversations();
     expect(new Set(conversations.map(({ name }) => name)).size).toBe(conversations.length);
     const used = conversations.flatMap(({ calls }) => calls.flatMap(({ attempts }) => attempts));
-    expect(() => used.map((attempt) => answerOf(attempt))).not.toThrow();
+    expect(() => used.map((attempt) => makeAnswer(attempt))).not.toThrow();
     expect(conversations.length).toBeGreaterThan(80);
   });
 
@@ -221,7 +221,7 @@ describe('the conversations', () => {
     const { calls = [] } = readConversations().find((conversation) => conversation.name === name) ?? {};
     const others = calls.flatMap(({ request, attempts }) => {
       const sent = Object(request.capture ?? shared.capture);
-      const leads = attempts.map((attempt) => Object(Object(answerOf(attempt)?.body).lead));
+      const leads = attempts.map((attempt) => Object(Object(makeAnswer(attempt)?.body).lead));
       return leads.flatMap((lead) => Object.keys(lead).filter((field) => lead[field] !== (sent[field] ?? null)));
     });
     expect(others).toEqual(expect.arrayContaining(['displayName', ...OPTIONAL_TEXTS]));
@@ -236,14 +236,14 @@ describe('the conversations', () => {
     'written/unknown-stays-unknown-when-nothing-has-arrived',
   ])('every pre-lookup refusal occurs in %s', (name) => {
     const { calls = [] } = readConversations().find((conversation) => conversation.name === name) ?? {};
-    const last = calls.map(({ attempts }) => answerOf(attempts.at(-1) ?? {})?.body as { readonly code?: string });
+    const last = calls.map(({ attempts }) => makeAnswer(attempts.at(-1) ?? {})?.body as { readonly code?: string });
     expect(last.map(({ code }) => code)).toEqual(expect.arrayContaining(unsettling));
   });
 
   test('the conversations cover a fault in each field that is not lead data, and the pages name it', () => {
     const name = 'written/unknown-stays-unknown-after-faults-that-are-not-of-the-data';
     const { calls = [] } = readConversations().find((conversation) => conversation.name === name) ?? {};
-    const fields = calls.map(({ attempts }) => Object.keys(Object(answerOf(attempts.at(-1) ?? {})?.body).fields));
+    const fields = calls.map(({ attempts }) => Object.keys(Object(makeAnswer(attempts.at(-1) ?? {})?.body).fields));
     expect(fields).toEqual(expect.arrayContaining(FIELDS_NOT_OF_DATA.map((field) => [field])));
     for (const page of ['sdk/conformance/README.md', 'gateway/docs/pages/retries.md']) {
       const text = readFileSync(join(ROOT, page), 'utf8');

@@ -38,7 +38,7 @@ const named = (name: string): LeadCapture => ({
 const NAMED_CAPTURES = NAMES.map((name) => [JSON.stringify(name), named(name)] as const);
 
 /** Returns the fault codes that the TypeScript client finds in each capture. Its own test checks them. */
-const codesOf = (captures: readonly (readonly [string, LeadCapture])[]) =>
+const listCodes = (captures: readonly (readonly [string, LeadCapture])[]) =>
   Object.fromEntries(captures.map(([name, capture]) => [name, faultCodesOf(capture)]));
 
 let ofService: AllFaults;
@@ -87,10 +87,10 @@ describe('in TypeScript', () => {
       expect(faultsOf(capture)).toEqual(isFine ? {} : { displayName: ['must have a visible character'] });
       expect(faultCodesOf(capture)).toEqual(isFine ? {} : { displayName: ['not_visible'] });
     }
-    const keysOf = (all: Readonly<Record<string, object>>) =>
+    const listKeys = (all: Readonly<Record<string, object>>) =>
       Object.entries(all).map(([name, of]) => [name, Object.keys(of)]);
-    const codes = codesOf(POSTED_CAPTURES);
-    expect(keysOf(codes)).toEqual(keysOf(ofService));
+    const codes = listCodes(POSTED_CAPTURES);
+    expect(listKeys(codes)).toEqual(listKeys(ofService));
     const all = Object.values(codes).flatMap((faults) => Object.values(faults).flat());
     const ofTexts = ['malformed', 'wrong_length', 'no_email_address', 'has_white_space', 'too_few_digits', 'no_uuid'];
     expect(new Set(all)).toEqual(new Set(ofTexts));
@@ -129,7 +129,7 @@ describeWithTools(['php --version'], 'in PHP', () => {
     const expected = Object.fromEntries(sent.map(([name]) => [name, ofService[name]]));
     expect(faultsBy('php', ['-r', program(read)], sent)).toEqual(expected);
     const both = [...sent, ...NAMED_CAPTURES];
-    expect(faultsBy('php', ['-r', program(read, 'faultCodes')], both)).toEqual(codesOf(both));
+    expect(faultsBy('php', ['-r', program(read, 'faultCodes')], both)).toEqual(listCodes(both));
   });
 
   test('the PHP client finds a fault in text that is not UTF-8', () => {
@@ -155,6 +155,6 @@ print(json.dumps({name: faults(data) for name, data in json.load(sys.stdin)}))`;
     const python = join(await pythonForTests(), 'python');
     expect(faultsBy(python, ['-c', program('faults')])).toEqual(ofService);
     const both = [...POSTED_CAPTURES, ...NAMED_CAPTURES];
-    expect(faultsBy(python, ['-c', program('fault_codes')], both)).toEqual(codesOf(both));
+    expect(faultsBy(python, ['-c', program('fault_codes')], both)).toEqual(listCodes(both));
   });
 });

@@ -7,7 +7,7 @@ import { delimiter, dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest';
 import { PACKAGE_SETTINGS } from '../../common/package-settings.ts';
-import { describeWithTools, exampleOf } from '../../test/tools/commands.ts';
+import { describeWithTools, findExample } from '../../test/tools/commands.ts';
 import { ROOT, watch } from '../../test/tools/processes.ts';
 import { aServedService } from '../../test/tools/served-service.ts';
 import { freePort } from '../../test/tools/servers.ts';
@@ -66,7 +66,7 @@ test('the npm package runs its README example in JavaScript, and its types find 
   };
   const installed = globSync('**/*.js', { cwd: join(website, 'node_modules/lead-intake-sdk') });
   expect(new Set(installed.map(dirname))).toEqual(new Set(['dist', 'dist/outbox', 'dist/cjs', 'dist/cjs/outbox']));
-  const example = exampleOf('sdk/README.md', 'example');
+  const example = findExample('sdk/README.md', 'example');
   write('example.js', example);
   write(
     'visit.js',
@@ -123,11 +123,11 @@ test('the outbox examples of the README and the docs page work, from the form to
   const database = join(website, 'website.db');
   const env = { PATH: ownPath, LEAD_INTAKE_URL: service.url, LEAD_INTAKE_KEY: secret, WEBSITE_DATABASE: database };
   for (const name of ['website', 'form', 'worker', 'attention', 'now']) {
-    write(`${name === 'worker' ? 'send-leads' : name}.js`, exampleOf('sdk/README.md', `outbox-${name}`));
+    write(`${name === 'worker' ? 'send-leads' : name}.js`, findExample('sdk/README.md', `outbox-${name}`));
   }
   // The other files of a TypeScript website are TypeScript, too.
-  const plain = exampleOf('sdk/README.md', 'outbox-form').split('\n');
-  const typed = exampleOf('sdk/README.md', 'outbox-form-types').trimEnd().split('\n');
+  const plain = findExample('sdk/README.md', 'outbox-form').split('\n');
+  const typed = findExample('sdk/README.md', 'outbox-form-types').trimEnd().split('\n');
   const beginning = (line: string) => line.slice(0, '  const capture'.length);
   write('form.ts', plain.map((line) => typed.find((each) => beginning(each) === beginning(line)) ?? line).join('\n'));
   for (const name of ['website', 'send-leads', 'attention', 'now']) {
@@ -207,7 +207,7 @@ const NODE_SERVER = `import { createServer } from 'node:http';
 // @proves page-4
 test.each([
   ["Node's own server, as Express calls it", () => NODE_SERVER],
-  ['Fastify', () => exampleOf('sdk/README.md', 'outbox-page-fastify')],
+  ['Fastify', () => findExample('sdk/README.md', 'outbox-page-fastify')],
 ])('the page does what the README shows, on %s', async (title, server) => {
   const { secret } = await service.aStudioWithKey();
   const [database, port] = [join(website, `${title}.db`), await freePort()];
@@ -215,8 +215,8 @@ test.each([
     ...{ PATH: ownPath, LEAD_INTAKE_URL: service.url, LEAD_INTAKE_READ_KEY: secret, LEAD_INTAKE_KEY: secret },
     ...{ WEBSITE_DATABASE: database, PORT: `${port}`, OFFICE_PASSWORD: 'of the office: ä' },
   };
-  write('website.js', exampleOf('sdk/README.md', 'outbox-website'));
-  write('office.js', exampleOf('sdk/README.md', 'outbox-page'));
+  write('website.js', findExample('sdk/README.md', 'outbox-website'));
+  write('office.js', findExample('sdk/README.md', 'outbox-page'));
   write(`${title}.js`, server());
   const fastify = join(website, 'node_modules/fastify');
   rmSync(fastify, { force: true });

@@ -158,16 +158,16 @@ describeWithChromium('the page of an outbox, in a browser', (open) => {
     await expect.poll(() => discard.evaluate((button) => button === button.ownerDocument.activeElement)).toBe(true);
     await discard.press('Enter');
     await page.keyboard.press('Escape');
-    const stateOf = (key: string) =>
+    const readState = (key: string) =>
       website.database
         .prepare('SELECT state, capture IS NULL AS isErased FROM leads WHERE idempotency_key = ?')
         .get(key);
-    expect(stateOf(hostile)).toEqual({ state: 'refused', isErased: 0 });
+    expect(readState(hostile)).toEqual({ state: 'refused', isErased: 0 });
     await discard.click();
     await page.getByRole('button', { name: 'Erase the data' }).click();
     await message(page).getByText(`Discarded: ${HOSTILE}`).waitFor();
-    expect(stateOf(hostile)).toEqual({ state: 'discarded', isErased: 1 });
-    expect(stateOf(mary)).toEqual({ state: 'waiting', isErased: 0 });
+    expect(readState(hostile)).toEqual({ state: 'discarded', isErased: 1 });
+    expect(readState(mary)).toEqual({ state: 'waiting', isErased: 0 });
     expect(await needy(page).getByRole('heading', { level: 3 }).allTextContents()).toEqual([
       `Data that cannot be read, ${broken}`,
     ]);
@@ -187,7 +187,7 @@ describeWithChromium('the page of an outbox, in a browser', (open) => {
     website.database.exec(
       `UPDATE leads_memo SET value = json_set(value, '$.isComplete', json('false'), '$.stoppedBecause', 'time is up')`,
     );
-    const [lead] = await service.leadsOf(website.studioId);
+    const [lead] = await service.readLeads(website.studioId);
     await service.eraseLead(website.studioId, lead?.id ?? '');
     await page.getByRole('button', { name: 'Refresh' }).click();
     website.key('unknown');
@@ -281,7 +281,7 @@ describeWithChromium('the page of an outbox, in a browser', (open) => {
     website.add('Grace', undefined, { type: 'email', value: 'grace@example.org' });
     await website.deliver();
     website.add('Waits');
-    const [lead] = await service.leadsOf(website.studioId);
+    const [lead] = await service.readLeads(website.studioId);
     await service.eraseLead(website.studioId, lead?.id ?? '');
     const page = await open(website.url, { viewport: { width: 390, height: 844 }, colorScheme });
     await page.getByRole('button', { name: 'Compare' }).click();

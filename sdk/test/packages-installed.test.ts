@@ -16,7 +16,7 @@ const execute = promisify(execFile);
 /** The version of an earlier release's packages. */
 const EARLIER = '1.0.77';
 
-const { service, folder, url, pageOf, blocksOf } = aServiceWithPackages((folder) => {
+const { service, folder, url, readPage, readBlocks } = aServiceWithPackages((folder) => {
   for (const version of [EARLIER, VERSION]) buildPackages(folder, undefined, version);
 });
 
@@ -39,20 +39,20 @@ async function runIn(website: string, commands: string, env: Record<string, stri
 /** The pages that show how to install a client. */
 const PAGES = ['quick-start', 'clients', 'packages'] as const;
 
-async function installationOf(page: string, program: string): Promise<string> {
-  const commands = (await blocksOf(page)).filter(({ lang }) => lang === 'sh').map(({ text }) => text);
+async function findInstallation(page: string, program: string): Promise<string> {
+  const commands = (await readBlocks(page)).filter(({ lang }) => lang === 'sh').map(({ text }) => text);
   const [command = ''] = commands.filter((text) => text.split('\n').some((line) => line.startsWith(`${program} `)));
   return command;
 }
 
 test('the pages about clients start with the same commands, which install from the deployment', async () => {
   for (const page of [...PAGES, 'outbox']) {
-    const [first] = await blocksOf(page);
-    expect({ page, first }).toEqual({ page, first: { lang: 'sh', text: await installationOf('packages', 'npm') } });
+    const [first] = await readBlocks(page);
+    expect({ page, first }).toEqual({ page, first: { lang: 'sh', text: await findInstallation('packages', 'npm') } });
     expect(first?.text).toContain(`${url()}/docs/packages/`);
   }
   for (const program of ['pip', 'composer']) {
-    const [block, ...others] = await Promise.all(PAGES.map((page) => installationOf(page, program)));
+    const [block, ...others] = await Promise.all(PAGES.map((page) => findInstallation(page, program)));
     expect(block).toContain(`${url()}/docs/packages`);
     for (const other of others) expect(other).toBe(block);
   }
@@ -67,7 +67,7 @@ async function expectLead(program: (env: Record<string, string>) => Promise<Outc
 }
 
 async function quickStart(language: string): Promise<string> {
-  return (await blocksOf('quick-start')).find(({ lang }) => lang === language)?.text ?? '';
+  return (await readBlocks('quick-start')).find(({ lang }) => lang === language)?.text ?? '';
 }
 
 // @proves packages-1 packages-3
@@ -75,12 +75,12 @@ describeWithTools(['npm --version'], 'npm, in an empty folder', () => {
   test('npm installs the client as the page says, and an old lock file survives an upgrade', async () => {
     const website = anEmptyFolder();
     const npm = { npm_config_cache: join(website, '.npm') };
-    await runIn(website, await installationOf('quick-start', 'npm'), npm);
+    await runIn(website, await findInstallation('quick-start', 'npm'), npm);
     writeFileSync(join(website, 'create-lead.mjs'), await quickStart('js'));
     await expectLead((env) => runIn(website, 'node create-lead.mjs', env));
 
     // The lock file of a website from the earlier release has that release's address and checksum.
-    await runIn(website, (await installationOf('quick-start', 'npm')).replace(VERSION, EARLIER), npm);
+    await runIn(website, (await findInstallation('quick-start', 'npm')).replace(VERSION, EARLIER), npm);
     const lock = JSON.parse(readFileSync(join(website, 'package-lock.json'), 'utf8'));
     expect(lock.packages[`node_modules/${PACKAGE_SETTINGS.npm}`]).toMatchObject({
       version: EARLIER,
@@ -106,11 +106,11 @@ describeWithTools([PYTHON_TOOL], 'pip, in an empty folder', () => {
     const env = { PATH: `${website}/env/bin${delimiter}${ownPath}`, PIP_DISABLE_PIP_VERSION_CHECK: '1' };
     const program = (more: Record<string, string>) => runIn(website, 'python create_lead.py', { ...env, ...more });
     writeFileSync(join(website, 'create_lead.py'), await quickStart('python'));
-    await runIn(website, await installationOf('quick-start', 'pip'), env);
+    await runIn(website, await findInstallation('quick-start', 'pip'), env);
     await expectLead(program);
 
     await runIn(website, `pip uninstall --yes ${PACKAGE_SETTINGS.pypi}`, env);
-    const [, fromIndex = ''] = /`(pip install --no-deps .*?)`/.exec(await pageOf('packages')) ?? [];
+    const [, fromIndex = ''] = /`(pip install --no-deps .*?)`/.exec(await readPage('packages')) ?? [];
     await runIn(website, fromIndex, { ...env, PIP_NO_CACHE_DIR: '1' });
     await expectLead(program);
     const { stdout } = await runIn(website, 'pip show --files --verbose lead_intake && pip check', env);
@@ -138,7 +138,7 @@ describeWithTools(PHP_TOOLS, 'Composer, in an empty folder', () => {
     const env = { COMPOSER_HOME: join(website, 'home'), COMPOSER_ALLOW_SUPERUSER: '1', COMPOSER_NO_INTERACTION: '1' };
     // The page asks for this if the address has no TLS.
     await runIn(website, 'composer config secure-http false', env);
-    await runIn(website, await installationOf('quick-start', 'composer'), env);
+    await runIn(website, await findInstallation('quick-start', 'composer'), env);
     writeFileSync(join(website, 'create-lead.php'), await quickStart('php'));
     await expectLead((more) => runIn(website, 'php create-lead.php', more));
 

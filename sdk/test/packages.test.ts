@@ -28,7 +28,7 @@ function built(settings: PackageSettings = PACKAGE_SETTINGS) {
   return { folder, release };
 }
 
-const contentsOf = (folder: string) =>
+const readContents = (folder: string) =>
   Object.fromEntries(readdirSync(folder).map((name) => [name, readFileSync(join(folder, name), 'base64')]));
 
 /** Returns the files of each archive as text, by the kind of package. */
@@ -51,8 +51,8 @@ describe('the packages', () => {
     const build = `umask 077; exec "$0" "$1" "$2"`;
     const main = join(ROOT, 'sdk/packages/main.ts');
     execFileSync('bash', ['-c', build, process.execPath, main, other], { cwd: scratch(), env });
-    expect(Object.keys(contentsOf(other)).length).toBe(2 * PACKAGE_KINDS.length + 2);
-    expect(contentsOf(other)).toEqual(contentsOf(folder));
+    expect(Object.keys(readContents(other)).length).toBe(2 * PACKAGE_KINDS.length + 2);
+    expect(readContents(other)).toEqual(readContents(folder));
   });
 
   test('packages have their files, and all but the recipes are free of tests and drivers', () => {

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import { beforeAll, expect, test, vi } from 'vitest';
-import { describeWithTools, exampleOf, watchCommands } from '../../test/tools/commands.ts';
+import { describeWithTools, findExample, watchCommands } from '../../test/tools/commands.ts';
 import { sharedFolder } from '../../test/tools/processes.ts';
 import { aServedService } from '../../test/tools/served-service.ts';
 import { freePort } from '../../test/tools/servers.ts';
@@ -22,8 +22,8 @@ describeWithTools(PHP_TOOLS, 'the client for PHP', () => {
   let website: PhpWebsite;
   beforeAll(async () => {
     website = await aPhpWebsite(scratch());
-    website.write('first-lead.php', exampleOf(README, 'first-lead'));
-    website.write('contact-form.php', exampleOf(README, 'contact-form'));
+    website.write('first-lead.php', findExample(README, 'first-lead'));
+    website.write('contact-form.php', findExample(README, 'contact-form'));
   });
 
   const aCopy = () => website.copy(join(scratch(), randomUUID()));
@@ -217,22 +217,22 @@ describeWithTools(PHP_TOOLS, 'the client for PHP', () => {
   test('the PHP client has every field and value of the OpenAPI document', async () => {
     const printed = await runWith(
       `function sorted(array $names): array { sort($names); return $names; }
-      function fieldsOf(string $class): array {
+      function listFields(string $class): array {
         return sorted(array_map(fn ($each) => $each->name, (new ReflectionClass($class))->getProperties()));
       }
-      function valuesOf(string $enum): array { return sorted(array_column($enum::cases(), 'value')); }
+      function listValues(string $enum): array { return sorted(array_column($enum::cases(), 'value')); }
       $problem = new ReflectionMethod(LeadIntake\\Exception\\ProblemException::class, '__construct');
       $fields = array_map(fn ($each) => $each->name, $problem->getParameters());
       $fields = array_diff($fields, ['retryAfterSeconds', 'written', 'idempotencyKey', 'attempts']);
       echo json_encode([
-        'LeadCapture' => fieldsOf(LeadCapture::class),
-        'EmailContact' => fieldsOf(Contact::class),
-        'PhoneContact' => fieldsOf(Contact::class),
-        'Lead' => fieldsOf(Lead::class),
-        'LeadList' => fieldsOf(LeadList::class),
+        'LeadCapture' => listFields(LeadCapture::class),
+        'EmailContact' => listFields(Contact::class),
+        'PhoneContact' => listFields(Contact::class),
+        'Lead' => listFields(Lead::class),
+        'LeadList' => listFields(LeadList::class),
         'ProblemDetails' => sorted(str_replace('problemCode', 'code', $fields)),
-        'LeadStage' => valuesOf(LeadStage::class),
-        'ProblemCode' => valuesOf(ProblemCode::class),
+        'LeadStage' => listValues(LeadStage::class),
+        'ProblemCode' => listValues(ProblemCode::class),
       ]);`,
       '',
     );
@@ -248,10 +248,10 @@ describeWithTools(PHP_TOOLS, 'the client for PHP', () => {
       website.runStatements(
         `echo json_encode((new PDO('sqlite:website.db'))->query("${sql}")->fetchAll(PDO::FETCH_NUM));`,
       );
-    website.write('form.php', exampleOf(README, 'outbox-form'));
-    website.write('send-leads.php', exampleOf(README, 'outbox-send'));
-    website.write('leads-in-need.php', exampleOf(README, 'outbox-attention'));
-    website.write('send-now.php', exampleOf(README, 'outbox-now'));
+    website.write('form.php', findExample(README, 'outbox-form'));
+    website.write('send-leads.php', findExample(README, 'outbox-send'));
+    website.write('leads-in-need.php', findExample(README, 'outbox-attention'));
+    website.write('send-now.php', findExample(README, 'outbox-now'));
     const sendNow = (env: Record<string, string>) =>
       website.runStatements(`require 'send-now.php'; sendNow(new PDO('sqlite:website.db'));`, env, [
         '-d',
@@ -321,8 +321,8 @@ describeWithTools(PHP_TOOLS, 'the client for PHP', () => {
   test('the page does what its README shows', async ({ onTestFinished }) => {
     const website = aCopy();
     const { secret } = await service.aStudioWithKey();
-    website.write('send-leads.php', exampleOf(README, 'outbox-send'));
-    website.write('office.php', exampleOf(README, 'outbox-page'));
+    website.write('send-leads.php', findExample(README, 'outbox-send'));
+    website.write('office.php', findExample(README, 'outbox-page'));
     await website.run('send-leads.php', envFor(secret, service.url));
     await website.runStatements(
       `(new LeadIntake\\Outbox\\Outbox(new PDO('sqlite:website.db'), 'example_com_leads'))->add(['displayName' => 'Ada', 'contact' => ['type' => 'email', 'value' => 'nowhere']]);`,

@@ -7,7 +7,7 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { beforeAll, expect, onTestFinished, test, vi } from 'vitest';
-import { describeWithTools, exampleOf } from '../../test/tools/commands.ts';
+import { describeWithTools, findExample } from '../../test/tools/commands.ts';
 import { ROOT, sharedFolder, watch } from '../../test/tools/processes.ts';
 import { aServedService } from '../../test/tools/served-service.ts';
 import { freePort } from '../../test/tools/servers.ts';
@@ -47,7 +47,7 @@ class Website {
     this.folder = folder;
     mkdirSync(folder);
     for (const [file, mark] of Object.entries(PROGRAMS)) {
-      writeFileSync(join(folder, file), exampleOf('sdk/python/README.md', mark));
+      writeFileSync(join(folder, file), findExample('sdk/python/README.md', mark));
     }
   }
 

@@ -48,7 +48,7 @@ async function aMarkedStudio() {
   return { env, canaries, studioId };
 }
 
-function outputOf(command: string, args: readonly string[], env: NodeJS.ProcessEnv, cwd = ROOT): Promise<string> {
+function readOutput(command: string, args: readonly string[], env: NodeJS.ProcessEnv, cwd = ROOT): Promise<string> {
   return new Promise((resolve, reject) => {
     const child = spawn(command, args, { cwd, env, stdio: ['ignore', 'pipe', 'pipe'] });
     let output = '';
@@ -140,7 +140,7 @@ foreach ([$of_service, $by_guzzle, clone $of_service, $outbox] as $object) {
 }`;
 
     const php = ['-d', 'zend.exception_ignore_args=0', '-r', program];
-    const printed = await outputOf('php', php, env);
+    const printed = await readOutput('php', php, env);
     const shown = new Set([...printed.matchAll(/^# (\S+) of/gm)].map(([, name]) => name));
     const classes = globSync('sdk/php/src/**/*Exception.php', { cwd: ROOT })
       .map((file) => file.slice('sdk/php/src/'.length, -'.php'.length).replaceAll('/', '\\'))
@@ -238,7 +238,7 @@ for module in (lead_intake, lead_intake.outbox):
     for name, kind in inspect.getmembers(module, inspect.isclass):
         if issubclass(kind, Exception) and not kind.__subclasses__():
             print(name)`;
-    const printed = await outputOf(python, ['-c', program], env, folder());
+    const printed = await readOutput(python, ['-c', program], env, folder());
 
     const [output = '', classes = ''] = printed.split('\n# classes\n');
     expect(classes.trim().split('\n').length, printed.slice(-3000)).toBeGreaterThan(3);

@@ -22,7 +22,7 @@ const capture = (): LeadCapture => ({
 
 // sdk/test/conformance.test.ts covers the behaviour of every client. These tests cover only this client, with a real service.
 
-const urlOf = (server: Server): string => `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+const toUrl = (server: Server): string => `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
 
 // @proves clients-8
 test.for<{ scopes: Scope[]; create: string; read: string }>([
@@ -116,7 +116,7 @@ test('the TypeScript client rejects a response that decompresses to more than 4 
   }).listen(0, '127.0.0.1');
   onTestFinished(() => void server.close());
   await once(server, 'listening');
-  const client = createLeadIntakeClient({ baseUrl: urlOf(server), apiKey: unknownKey(), deadlineMs: 60_000 });
+  const client = createLeadIntakeClient({ baseUrl: toUrl(server), apiKey: unknownKey(), deadlineMs: 60_000 });
 
   const error = await client.createLead(capture()).catch((error) => error);
 
@@ -137,7 +137,7 @@ test("the TypeScript client uses the environment's proxies where Node does, as i
     import { createLeadIntakeClient } from './sdk/index.ts';
     const [baseUrl, apiKey] = ['https://api.example.com', '${unknownKey()}'];
     await createLeadIntakeClient({ baseUrl, apiKey, deadlineMs: 1000 }).listLeads().catch(() => {});`;
-  const env = { PATH: process.env.PATH, HTTPS_PROXY: urlOf(proxy), NODE_USE_ENV_PROXY: '1' };
+  const env = { PATH: process.env.PATH, HTTPS_PROXY: toUrl(proxy), NODE_USE_ENV_PROXY: '1' };
   await promisify(execFile)(process.execPath, ['--input-type=module', '-e', program], { cwd: ROOT, env });
   expect(tunnels).toBe(1);
 });

@@ -18,15 +18,15 @@ describe('the files of the plugin for WordPress', () => {
   test('the plugin is built the same each time, with its release in the header and in readme.txt', () => {
     expect([...pluginFiles()]).toEqual([...files]);
     expect([...files.keys()].filter((path) => !path.startsWith('lead-intake/'))).toEqual([]);
-    const textOf = (name: string) => texts.find(({ path }) => path === `lead-intake/${name}`)?.text;
-    expect(textOf('lead-intake.php')).toContain(`* Version: ${version}\n`);
-    expect(textOf('readme.txt')).toContain(`Stable tag: ${version}\n`);
+    const toText = (name: string) => texts.find(({ path }) => path === `lead-intake/${name}`)?.text;
+    expect(toText('lead-intake.php')).toContain(`* Version: ${version}\n`);
+    expect(toText('readme.txt')).toContain(`Stable tag: ${version}\n`);
     for (const header of [
       'License: GPL-2.0-or-later',
       'Update URI: https://lead-intake.invalid/',
       'Text Domain: lead-intake',
     ]) {
-      expect(textOf('lead-intake.php')).toContain(header);
+      expect(toText('lead-intake.php')).toContain(header);
     }
   });
 

@@ -4,18 +4,18 @@ import type { AddressInfo } from 'node:net';
 import { basename, dirname, join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { describeWithChromium } from '../../test/tools/browser.ts';
-import { exampleOf, runCommands } from '../../test/tools/commands.ts';
+import { findExample, runCommands } from '../../test/tools/commands.ts';
 import { ROOT, temporaryFolder } from '../../test/tools/processes.ts';
 import { aServedService, type Scope, type StudioWithKey } from '../../test/tools/served-service.ts';
 import { describeIf } from '../../test/tools/servers.ts';
-import { sizeOf } from '../../test/tools/size-of.ts';
 import { startProxy, type TcpProxy } from '../../test/tools/tcp-proxy.ts';
+import { testSize } from '../../test/tools/test-size.ts';
 import { canClockBeSet } from '../conformance/driver-clock.ts';
 import { pluginFiles, pluginUpdate } from '../wordpress/plugin-files.ts';
 import { decoded, NO_UTF8, openForm } from './support/forms.ts';
 import { testRecipe } from './support/recipe-situations.ts';
 import { REMEDY } from './support/website-databases.ts';
-import { aWordPress, FIRST, faultsOf, hasWordPress, PASSWORD, type Session } from './support/wordpress.ts';
+import { aWordPress, FIRST, hasWordPress, PASSWORD, readFaults, type Session } from './support/wordpress.ts';
 import { FORM_PLUGINS, type FormPlugin, type Submission } from './support/wordpress-forms.ts';
 
 const service = aServedService();
@@ -24,7 +24,7 @@ const phpText = (text: string) => `base64_decode('${Buffer.from(text).toString('
 const TABLE = '_7x_lead_intake_outbox';
 
 /** The number of posts of a bot for each of the two signs by which it is recognized. */
-const BOT_POSTS = sizeOf('BOT_POSTS', { usual: 10, soak: 50 });
+const BOT_POSTS = testSize('BOT_POSTS', { usual: 10, soak: 50 });
 
 const withVersion = (file: Uint8Array) =>
   Buffer.from(
@@ -34,7 +34,7 @@ const withVersion = (file: Uint8Array) =>
   );
 
 /** Returns a zip file with these files. */
-async function zipOf(files: ReadonlyMap<string, Uint8Array>): Promise<Buffer> {
+async function makeZip(files: ReadonlyMap<string, Uint8Array>): Promise<Buffer> {
   const folder = temporaryFolder();
   for (const [path, file] of files) {
     mkdirSync(join(folder, dirname(path)), { recursive: true });
@@ -48,7 +48,7 @@ async function zipOf(files: ReadonlyMap<string, Uint8Array>): Promise<Buffer> {
 // @proves leads-27
 describeIf(hasWordPress, 'the plugin for WordPress', REMEDY, () => {
   const wordpress = aWordPress();
-  const { site, textOf, define, cron, run, activate, deactivate } = wordpress;
+  const { site, toText, define, cron, run, activate, deactivate } = wordpress;
   let studio: StudioWithKey;
   let proxy: TcpProxy;
   afterAll(() => proxy?.stop());
@@ -95,9 +95,9 @@ describeIf(hasWordPress, 'the plugin for WordPress', REMEDY, () => {
         return { stdout: '', stderr: '' };
       },
       async report() {
-        const before = textOf('mails');
+        const before = toText('mails');
         await report();
-        return textOf('mails').slice(before.length);
+        return toText('mails').slice(before.length);
       },
     }));
 
@@ -134,7 +134,7 @@ describeIf(hasWordPress, 'the plugin for WordPress', REMEDY, () => {
     afterAll(deactivate);
     beforeEach(() => sql(`DELETE FROM ${TABLE}`));
 
-    const sealedOf = async (url: string) => {
+    const readSealed = async (url: string) => {
       const [, sealed = ''] = /name="lead_intake\[form\]" value="([^"]+)"/.exec(await (await fetch(url)).text()) ?? [];
       return decoded(sealed);
     };
@@ -144,7 +144,7 @@ describeIf(hasWordPress, 'the plugin for WordPress', REMEDY, () => {
       fields: Readonly<Record<string, string>>,
       headers: Record<string, string> = {},
     ) => {
-      const named = Object.entries({ form: fields.form ?? (await sealedOf(url)), ...fields }).map(([name, value]) => [
+      const named = Object.entries({ form: fields.form ?? (await readSealed(url)), ...fields }).map(([name, value]) => [
         `lead_intake[${name}]`,
         value,
       ]);
@@ -240,7 +240,7 @@ describeIf(hasWordPress, 'the plugin for WordPress', REMEDY, () => {
         name: 'Your name may have up to 160 characters.',
       });
       // A fault wins over the thanks of the page's address.
-      const thanked = await send(`${all}&lead-intake-sent=1`, { form: await sealedOf(all), name: 'Ada' });
+      const thanked = await send(`${all}&lead-intake-sent=1`, { form: await readSealed(all), name: 'Ada' });
       expect([thanked.status, formsIn(thanked.html).length]).toEqual([422, 1]);
       expect(thanked.text).not.toContain('Thank you');
       // The maximum length of a name holds for its field. A form without that field takes a longer address.
@@ -334,7 +334,7 @@ describeIf(hasWordPress, 'the plugin for WordPress', REMEDY, () => {
     });
 
     test('its form is shown again when a visitor has altered its settings', async () => {
-      const [, hash = ''] = (await sealedOf(all)).split('.');
+      const [, hash = ''] = (await readSealed(all)).split('.');
       const form = `${Buffer.from('{"fields":["email"],"source":"","consent":"","at":0}').toString('base64')}.${hash}`;
       for (const altered of [form, '', '.', `${form}.x`]) {
         const answer = await send(all, { form: altered, email: 'eve@example.org', consent: '1' });
@@ -353,7 +353,7 @@ describeIf(hasWordPress, 'the plugin for WordPress', REMEDY, () => {
           text: expect.stringContaining('Please send it once more.'),
         });
       // Half of the posts fill in every field, and half are sent as soon as the bot has the page.
-      const form = await sealedOf(all);
+      const form = await readSealed(all);
       for (let number = 0; number < BOT_POSTS; number += 1)
         await refused({ ...bot(number), form, website: 'https://example.org' });
       // The minimum time is much longer than by default, because a busy machine takes longer than that for a page.
@@ -425,7 +425,7 @@ describeIf(hasWordPress, 'the plugin for WordPress', REMEDY, () => {
       await run(`echo json_encode(get_option('lead_intake_forms'));`),
     ];
     /** Returns the nonces of the pages that a user sees, by action and subject. */
-    const noncesOf = async (
+    const readNonces = async (
       { cookie }: Session,
       name: string,
       actions: readonly string[],
@@ -444,12 +444,12 @@ describeIf(hasWordPress, 'the plugin for WordPress', REMEDY, () => {
       const before = await state();
       const fullNames = ACTIONS.map((action) => action + (subjects[action] ?? ''));
       const erasure = 'lead_intake_submission';
-      const ofAdmin = await noncesOf(admin, 'admin', [
+      const ofAdmin = await readNonces(admin, 'admin', [
         ...ACTIONS.map((action) => `${action}x`),
         ...fullNames,
         `${erasure}999`,
       ]);
-      const ofEditor = await noncesOf(editor, 'editor', fullNames);
+      const ofEditor = await readNonces(editor, 'editor', fullNames);
       for (const action of ACTIONS) {
         const subject = subjects[action] ?? '';
         const fields = {
@@ -683,12 +683,12 @@ describeIf(hasWordPress, 'the plugin for WordPress', REMEDY, () => {
         foreach (['lead_intake_deliver' => 'lead_intake_minute', 'lead_intake_report' => 'daily'] as $hook => $recurrence) {
             wp_clear_scheduled_hook($hook); wp_schedule_event(time(), $recurrence, $hook);
         }`);
-      const before = textOf('mails');
+      const before = toText('mails');
       await cron({ PHP_INI_SCAN_DIR: folder });
       const noCurl = /WP-Cron could not send leads: [^<]*curl/;
       expect(await test()).toMatch(noCurl);
       expect(await admin.page('index.php')).toMatch(noCurl);
-      expect(textOf('mails').slice(before.length)).toMatch(/No lead can be sent: [^"]*curl/);
+      expect(toText('mails').slice(before.length)).toMatch(/No lead can be sent: [^"]*curl/);
       expect(await sql(`SELECT * FROM ${table} WHERE form = 'cf7:5'`)).toEqual([]);
       // A changed setting clears the fault, because it may be right.
       await store({ url: `${service.url}/`, key: studio.secret });
@@ -725,7 +725,7 @@ describeIf(hasWordPress, 'the plugin for WordPress', REMEDY, () => {
       expect(
         shown.match(/<td class="texts">The data is erased here\.\n[\da-f-]{36}<\/td><td>delivered</g),
       ).toHaveLength(2);
-      const [lead] = await service.leadsOf(studioId);
+      const [lead] = await service.readLeads(studioId);
       await service.eraseLead(studioId, lead?.id ?? '');
       const page = await compare();
       expect(page).toMatch(/notice notice-error[\s\S]*2 sent since \S+, 1 there/);
@@ -783,7 +783,7 @@ describeIf(hasWordPress, 'the plugin for WordPress', REMEDY, () => {
         );
       const submissions = () => sql('SELECT form, fields, fault FROM _7x_lead_intake_submissions ORDER BY id');
       const inCrm = async () =>
-        (await service.leadsOf(leads.studioId)).map(({ displayName, note }) => ({ displayName, note }));
+        (await service.readLeads(leads.studioId)).map(({ displayName, note }) => ({ displayName, note }));
 
       test('a form is connected on one page, and each submission with consent makes one lead', async () => {
         const { email, name, note, consent } = plugin.fields;
@@ -842,9 +842,9 @@ describeIf(hasWordPress, 'the plugin for WordPress', REMEDY, () => {
         const shown = await admin.page(page);
         expect(shown).toContain('No email address or phone number was found.');
         expect(shown).toContain('2 submissions of forms need somebody to look at them.');
-        const mails = textOf('mails');
+        const mails = toText('mails');
         await report();
-        expect(textOf('mails').slice(mails.length)).toContain('2 submissions of forms need somebody to look at them.');
+        expect(toText('mails').slice(mails.length)).toContain('2 submissions of forms need somebody to look at them.');
 
         await map({ email, name, note, consent });
         await admin.press(page, 'lead_intake_send_all', 'submit');
@@ -1061,7 +1061,7 @@ describeIf(hasWordPress, 'the plugin for WordPress', REMEDY, () => {
 
     // @proves plugin-9 bounds-132
     test('it is updated only with the package that the deployment in its settings describes', async () => {
-      const zip = await zipOf(
+      const zip = await makeZip(
         new Map(
           [...pluginFiles()].map(([path, file]) => [
             path,
@@ -1174,7 +1174,7 @@ describeIf(hasWordPress, 'the plugin for WordPress', REMEDY, () => {
         for (const [width, height] of SIZES) {
           const visitor = await open(url, { viewport: { width, height } });
           const look = async (state: string) => {
-            expect(await faultsOf(visitor, '.lead-intake', `form-${TEST_THEME}-${state}`)).toEqual(NO_FAULTS);
+            expect(await readFaults(visitor, '.lead-intake', `form-${TEST_THEME}-${state}`)).toEqual(NO_FAULTS);
             const small = await visitor.evaluate(`
               [...document.querySelectorAll('.lead-intake :is([type=text], textarea, button)')].filter((part) =>
                 part.offsetHeight < 44 || parseFloat(getComputedStyle(part).fontSize) < (part.matches('button') ? 0 : 16)).length`);
@@ -1233,7 +1233,7 @@ describeIf(hasWordPress, 'the plugin for WordPress', REMEDY, () => {
         await admin.goto(site(`wp-admin/${page}`));
         for (const [width, height] of SIZES) {
           await admin.setViewportSize({ width, height });
-          expect(await faultsOf(admin)).toEqual(NO_FAULTS);
+          expect(await readFaults(admin)).toEqual(NO_FAULTS);
         }
         if (!page.includes('settings'))
           expect(await admin.locator('.wrap').innerText()).toContain('<script>hacked=1</script>"><img');
@@ -1305,7 +1305,7 @@ describeIf(hasWordPress, 'the plugin for WordPress', REMEDY, () => {
 
     // Another plugin adds a lead. With a key in wp-config.php, the settings have no field for one.
     define({ LEAD_INTAKE_KEY: studio.secret });
-    await run(exampleOf('sdk/wordpress/README.md', 'wordpress-hook'));
+    await run(findExample('sdk/wordpress/README.md', 'wordpress-hook'));
     await cron();
     expect(await service.countLeads(studio.studioId)).toBe(2);
     const configured = await shown(admin.page(SETTINGS));

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { PluginUpdate } from '../../common/package-settings.ts';
-import { moOf, template } from './translations.ts';
+import { template, toMo } from './translations.ts';
 
 const FOLDER = join(import.meta.dirname, 'lead-intake');
 const CLIENT = join(import.meta.dirname, '../php/src');
@@ -17,7 +17,7 @@ export function pluginFiles(): Map<string, Uint8Array> {
   for (const path of globSync('**/*.*', { cwd: FOLDER }).toSorted()) {
     const text = readFileSync(join(FOLDER, path), 'utf8');
     files.set(path, Buffer.from(/\.(?:php|txt)$/.test(path) ? withOwnClient(text).replaceAll('0.0.0', version) : text));
-    if (path.endsWith('.po')) files.set(path.replace(/\.po$/, '.mo'), moOf(text));
+    if (path.endsWith('.po')) files.set(path.replace(/\.po$/, '.mo'), toMo(text));
   }
   for (const path of globSync('**/*.php', { cwd: CLIENT })) {
     const text = readFileSync(join(CLIENT, path), 'utf8');

@@ -77,17 +77,17 @@ export function translationsIn(po: string): Translations {
   const found = new Map<string, { plural: string | undefined; forms: string[] }>();
   for (const entry of po.split(/\n{2,}/)) {
     const parts = [...entry.matchAll(/^(msgid|msgid_plural|msgstr(?:\[\d\])?) ((?:"(?:[^"\\]|\\.)*"\n?)+)/gm)];
-    const textOf = (keyword: string) =>
+    const toText = (keyword: string) =>
       parts.filter(([, name = '']) => name === keyword).map(([, , text = '']) => joined(text))[0];
     const forms = parts.filter(([, name = '']) => name.startsWith('msgstr')).map(([, , text = '']) => joined(text));
-    const id = textOf('msgid');
-    if (id !== undefined) found.set(id, { plural: textOf('msgid_plural'), forms });
+    const id = toText('msgid');
+    if (id !== undefined) found.set(id, { plural: toText('msgid_plural'), forms });
   }
   return found;
 }
 
 /** Returns a file of translations in the binary form that WordPress reads (GNU gettext's MO, little-endian, without a hash table). */
-export function moOf(po: string): Uint8Array {
+export function toMo(po: string): Uint8Array {
   const pairs = [...translationsIn(po)]
     .map(([id, { plural, forms }]) => [[id, plural].filter((text) => text !== undefined), forms] as const)
     .map((texts) => texts.map((forms) => Buffer.from(forms.join('\0'))) as [Buffer, Buffer])

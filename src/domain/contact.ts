@@ -26,14 +26,14 @@ export interface StudioRegions {
 }
 
 /** The unique keys that a lead holds while it is open. No two open leads of a studio share a key. */
-export interface OpenClaims {
+export interface ContactKeys {
   /** Without duplicates. */
   readonly contactKeys: readonly string[];
   /** The region of the studio when the lead was opened. */
   readonly regionCode: RegionCode | null;
 }
 
-export interface ClaimsOfContact extends OpenClaims {
+export interface KeyedContact extends ContactKeys {
   readonly contact: Contact;
 }
 
@@ -43,8 +43,8 @@ export interface ClaimsOfContact extends OpenClaims {
  */
 export const MAX_FORMER_KEYS = 100;
 
-/** Returns the claims of a lead that is opened now. @rule 4.1.3 4.1.same-contact */
-export const openClaims = (contact: Contact, { regionCode }: StudioRegions): OpenClaims => ({
+/** Returns the uniqueness keys of a lead that is opened now. @rule 4.1.3 4.1.same-contact */
+export const toContactKeys = (contact: Contact, { regionCode }: StudioRegions): ContactKeys => ({
   contactKeys: contactKeys(contact, regionCode),
   regionCode,
 });

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import type { PlaceOfSetAside } from './lead-change.ts';
+import type { SetAsidePosition } from './lead-change.ts';
 
 /** The kinds of list that have tokens. The number is the first byte of a token, and the version of its format. */
 const KINDS = {
@@ -78,7 +78,7 @@ const positionBytes = (position: string): Uint8Array => {
 };
 
 /** The place of a lead in a list of several studios. */
-export interface LeadPlace {
+export interface StudioPosition {
   /** Empty in a list of one studio. */
   readonly studioId: string;
   /** The id of the lead, or updatePosition. */
@@ -86,7 +86,7 @@ export interface LeadPlace {
 }
 
 /** Returns the place in a token; undefined if it was not issued for this kind and scope, or is malformed. */
-function placeIn(kind: TokenKind, scope: string, token: string): LeadPlace | undefined {
+function positionIn(kind: TokenKind, scope: string, token: string): StudioPosition | undefined {
   const bytes = decodePosition(kind, scope, token);
   const hasTime = WITH_TIME.includes(kind);
   const length = ID_BYTES + (hasTime ? TIME_BYTES : 0);
@@ -97,11 +97,11 @@ function placeIn(kind: TokenKind, scope: string, token: string): LeadPlace | und
   return Number.isNaN(updatedAt.getTime()) ? undefined : { position: updatePosition({ id, updatedAt }), studioId };
 }
 
-const placeToken = (kind: TokenKind, scope: string, { studioId, position }: LeadPlace): string =>
+const positionToken = (kind: TokenKind, scope: string, { studioId, position }: StudioPosition): string =>
   makeToken(kind, scope, Buffer.concat([positionBytes(position), Buffer.from(studioId)]));
 
-function placeOfStudio(kind: TokenKind, scope: string, token: string): LeadPlace | undefined {
-  const found = placeIn(kind, scope, token);
+function studioPositionIn(kind: TokenKind, scope: string, token: string): StudioPosition | undefined {
+  const found = positionIn(kind, scope, token);
   return found?.studioId ? found : undefined;
 }
 
@@ -125,7 +125,7 @@ export const pageTokenAfter = (list: ListName, scope: string, position: string):
  * @rule 4.3.cursor 4.3.own-cursor
  */
 export function idBeforePage(list: ListName, scope: string, token: string): string | undefined {
-  const found = placeIn(list, scope, token);
+  const found = positionIn(list, scope, token);
   return found?.studioId === '' ? found.position : undefined;
 }
 
@@ -135,12 +135,12 @@ export const studioTokenAfter = (studioId: string): string => makeToken('studios
 export const studioBeforePage = (token: string): string | undefined => decodePosition('studios', '', token)?.toString();
 
 /** @param consumer its number */
-export const setAsideTokenAfter = (consumer: number, { due, studioId, leadId: id }: PlaceOfSetAside): string =>
-  placeToken('setAside', `${consumer}`, { studioId, position: updatePosition({ id, updatedAt: due }) });
+export const setAsideTokenAfter = (consumer: number, { due, studioId, leadId: id }: SetAsidePosition): string =>
+  positionToken('setAside', `${consumer}`, { studioId, position: updatePosition({ id, updatedAt: due }) });
 
 /** Returns the lead before a page; undefined if the token was not issued for this consumer. */
-export function setAsideBeforePage(consumer: number, token: string): PlaceOfSetAside | undefined {
-  const place = placeOfStudio('setAside', `${consumer}`, token);
+export function setAsideBeforePage(consumer: number, token: string): SetAsidePosition | undefined {
+  const place = studioPositionIn('setAside', `${consumer}`, token);
   if (!place) return undefined;
   const [leadId, ms] = idAndTime(place.position);
   return { due: new Date(ms), studioId: place.studioId, leadId };
@@ -179,9 +179,9 @@ export function auditPosition(token: string): AuditPosition | undefined {
  *
  * @param scope the exported studio (empty: all), and the filter
  */
-export const resumeTokenAfter = (scope: string, place: LeadPlace): string =>
-  placeToken(place.position.includes(' ') ? 'exportByUpdate' : 'export', scope, place);
+export const resumeTokenAfter = (scope: string, place: StudioPosition): string =>
+  positionToken(place.position.includes(' ') ? 'exportByUpdate' : 'export', scope, place);
 
 /** Returns where an export resumes; undefined if the token was not issued for this scope. */
-export const exportPosition = (scope: string, token: string, isByUpdate: boolean): LeadPlace | undefined =>
-  placeOfStudio(isByUpdate ? 'exportByUpdate' : 'export', scope, token);
+export const exportPosition = (scope: string, token: string, isByUpdate: boolean): StudioPosition | undefined =>
+  studioPositionIn(isByUpdate ? 'exportByUpdate' : 'export', scope, token);

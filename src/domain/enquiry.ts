@@ -16,7 +16,7 @@ export interface NamedEnquiry extends Enquiry {
 }
 
 /** The enquiries of a lead, oldest first, and the idempotency keys that it remembers. */
-export interface KeptEnquiries {
+export interface StoredEnquiries {
   readonly kept: readonly Enquiry[];
   /** Hashes of the keys of the latest enquiries, including dropped ones. */
   readonly keys: readonly string[];
@@ -37,13 +37,14 @@ export const MAX_ENQUIRY_KEYS = 500;
  */
 export function withEnquiry(
   lead: LeadData,
-  { kept, keys }: KeptEnquiries,
+  { kept, keys }: StoredEnquiries,
   { contact, ...texts }: Enquiry & LeadData,
   idempotencyKey: string,
-): KeptEnquiries | null {
-  const saysSame = (said: OriginalFields & { readonly contact?: Contact }) =>
-    TEXT_FIELDS.every((field) => said[field] === texts[field]) && isSameContact(said.contact ?? lead.contact, contact);
-  if (isKeyKept(keys, idempotencyKey) || [lead, kept.at(-1) ?? lead].some(saysSame)) return null;
+): StoredEnquiries | null {
+  const hasSameTexts = (stored: OriginalFields & { readonly contact?: Contact }) =>
+    TEXT_FIELDS.every((field) => stored[field] === texts[field]) &&
+    isSameContact(stored.contact ?? lead.contact, contact);
+  if (hasEnquiryKey(keys, idempotencyKey) || [lead, kept.at(-1) ?? lead].some(hasSameTexts)) return null;
   const enquiry = isSameContact(lead.contact, contact) ? texts : { ...texts, contact };
   const all = [...kept, enquiry].slice(-MAX_ENQUIRIES);
   let bytes = 0;
@@ -56,14 +57,14 @@ export function withEnquiry(
 
 const keyHash = (idempotencyKey: string): string => hash('sha256', idempotencyKey, 'base64url').slice(0, 16);
 
-export const isKeyKept = (keys: readonly string[], idempotencyKey: string): boolean =>
+export const hasEnquiryKey = (keys: readonly string[], idempotencyKey: string): boolean =>
   keys.includes(keyHash(idempotencyKey));
 
 /**
  * Returns the enquiries of a lead with their ids. An id derives from the idempotency key, so every release computes the
  * same one. The lists of keys and enquiries are aligned at their ends. An enquiry without a key uses its time.
  */
-export const namedEnquiries = (leadId: string, { kept, keys }: KeptEnquiries): NamedEnquiry[] =>
+export const namedEnquiries = (leadId: string, { kept, keys }: StoredEnquiries): NamedEnquiry[] =>
   kept.map((enquiry, index) => {
     const key = keys.at(index - kept.length) ?? `${enquiry.time.getTime()} ${index}`;
     return { id: idFrom(`enquiry ${leadId} ${key}`), ...enquiry };

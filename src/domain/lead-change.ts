@@ -23,7 +23,7 @@ export interface LeadChange {
 }
 
 /** The unacknowledged changes of a lead, as they are stored with it. */
-export interface ChangeMark {
+export interface PendingChange {
   /** 0: unchanged since its creation. */
   readonly revision: number;
   /** The time of the first of these changes; null: there are none; undefined: unreadable. */
@@ -36,23 +36,23 @@ export interface ChangeMark {
 const MAX_REVISION = 2 ** 52;
 
 /**
- * Returns the mark of a lead after a change. Kinds accumulate until they are acknowledged. The revision is at least the
+ * Adds a change to the pending ones of a lead. Kinds accumulate until they are acknowledged. The revision is at least the
  * time of the change in milliseconds. After a restore, new revisions are therefore higher than lost ones that consumers
  * have seen.
  *
  * @param lowest a higher minimum for the revision
  */
-export function marked(
-  { revision, since, kinds }: ChangeMark,
+export function addChange(
+  { revision, since, kinds }: PendingChange,
   kind: ChangeKind | ResentToOne,
   time: Date,
   lowest = 0,
-): ChangeMark {
+): PendingChange {
   const last = revision < MAX_REVISION ? revision : -1;
   const next = Math.max(last + 1, time.getTime(), lowest);
   assert(next > last, 'revision_grows');
   const first = since && toFirstChange(since);
-  // An imported lead may be created long before its mark, and consumers get no kind from before that. Release 1.0
+  // An imported lead may be created long before its first pending change, and consumers get no kind from before that. Release 1.0
   // stored no time.
   const created = revision === 0 && first && first.getTime() > 0 ? { created: first } : {};
   return {
@@ -63,12 +63,12 @@ export function marked(
 }
 
 /**
- * Release 1.2 adds this to the time of a mark that it has distributed. The change then waits only for the default
+ * Release 1.2 adds this to the time of a pending change that it has distributed. It then waits only for the default
  * consumer; milliseconds.
  */
 export const DISTRIBUTED = 1e15;
 
-const isDistributed = (since: ChangeMark['since']): since is Date => !!since && since.getTime() >= DISTRIBUTED;
+const isDistributed = (since: PendingChange['since']): since is Date => !!since && since.getTime() >= DISTRIBUTED;
 
 const toFirstChange = (since: Date): Date => (isDistributed(since) ? new Date(since.getTime() - DISTRIBUTED) : since);
 
@@ -89,34 +89,34 @@ export interface Delivery {
   readonly kinds: Readonly<Record<string, Date>>;
 }
 
-/** Returns the time of the first change of a mark. @param createdAt invalid if unreadable */
-const findFirstTime = ({ since }: ChangeMark, createdAt: Date): Date =>
+/** Returns the time of the first pending change. @param createdAt invalid if unreadable */
+const findFirstTime = ({ since }: PendingChange, createdAt: Date): Date =>
   // 0: release 1.0 stored no time.
   [since && toFirstChange(since), createdAt].find((time) => time && time.getTime() > 0) ?? new Date(0);
 
 /**
- * Returns what a consumer gets of a mark: the kinds of change since its first time. If clocks disagree, it may get
- * kinds again. Null: the mark only resends the lead to other consumers.
+ * Returns what a consumer gets of a pending change: its kinds since its first time. If clocks disagree, it may get
+ * kinds again. Null: the change only resends the lead to other consumers.
  *
  * @param createdAt invalid if unreadable
  */
-export function computeDelivery(mark: ChangeMark, createdAt: Date, consumer: number): Delivery | null {
-  const isForDefault = isDistributed(mark.since);
+export function computeDelivery(pending: PendingChange, createdAt: Date, consumer: number): Delivery | null {
+  const isForDefault = isDistributed(pending.since);
   if (isForDefault && consumer !== DEFAULT_CONSUMER.number) return null;
-  const since = findFirstTime(mark, createdAt);
-  const times = readTimes(mark);
-  // An import may be created long before its mark. Another program's mark may have any times.
-  const recent = mark.revision === 0 || isForDefault ? times : times.filter(([, time]) => time >= since);
+  const since = findFirstTime(pending, createdAt);
+  const times = readTimes(pending);
+  // An import may be created long before its pending change. Another program may store any times.
+  const recent = pending.revision === 0 || isForDefault ? times : times.filter(([, time]) => time >= since);
   const own = recent.filter(([kind]) => !isResentToOne(kind) || kind === resentTo(consumer));
-  return own.length === 0 && recent.length > 0 ? null : deliveryAt(mark, since, own);
+  return own.length === 0 && recent.length > 0 ? null : deliveryAt(pending, since, own);
 }
 
 type TimeOfKind = [kind: string, time: Date];
 
-const readTimes = ({ kinds }: ChangeMark): TimeOfKind[] =>
+const readTimes = ({ kinds }: PendingChange): TimeOfKind[] =>
   Object.entries(kinds).filter((entry): entry is TimeOfKind => entry[1] instanceof Date);
 
-const deliveryAt = ({ revision }: ChangeMark, since: Date, kinds: readonly TimeOfKind[]): Delivery => ({
+const deliveryAt = ({ revision }: PendingChange, since: Date, kinds: readonly TimeOfKind[]): Delivery => ({
   // A higher revision starts again with the next change, which must not be lower than the delivery.
   revision: revision < MAX_REVISION ? revision : 0,
   since,
@@ -124,7 +124,7 @@ const deliveryAt = ({ revision }: ChangeMark, since: Date, kinds: readonly TimeO
 });
 
 /** Whether the lead did not change but is only resent to single consumers. Their deliveries that are set aside then stay so. */
-export const isOnlyResent = (kinds: ChangeMark['kinds']): boolean =>
+export const isOnlyResent = (kinds: PendingChange['kinds']): boolean =>
   Object.keys(kinds).length > 0 && Object.keys(kinds).every(isResentToOne);
 
 /** A state of a lead that a consumer has processed. */
@@ -143,29 +143,29 @@ export interface SetAside extends Acknowledgement {
 }
 
 /** The place of a lead in a consumer's list of deliveries set aside. */
-export interface PlaceOfSetAside extends LeadOfStudio {
+export interface SetAsidePosition extends LeadOfStudio {
   readonly due: Date;
 }
 
-export interface LeadSetAside extends SetAside, PlaceOfSetAside {
+export interface LeadSetAside extends SetAside, SetAsidePosition {
   readonly attempts: number;
 }
 
 /** Returns the due time of a delivery that is set aside. */
-export const toDue = (retryAt: Date | null, now: Date): Date =>
+export const toDueTime = (retryAt: Date | null, now: Date): Date =>
   new Date(retryAt ? retryAt.getTime() + DEFERRED : now.getTime() + SET_ASIDE);
 
 /** Returns the due time below which deliveries can be set aside: waiting ones, and without a retry time also deferred ones. */
-export const asideBefore = (retryAt: Date | null): number => (retryAt ? DEFERRED : SET_ASIDE);
+export const waitingBefore = (retryAt: Date | null): number => (retryAt ? DEFERRED : SET_ASIDE);
 
 /** Returns when a lead is sent again; null: only once it is taken back. */
 export const toRetryTime = (due: Date): Date | null =>
   due.getTime() < SET_ASIDE ? new Date(due.getTime() - DEFERRED) : null;
 
 /** The results for states that a consumer named. */
-export interface Settled {
+export interface StateCounts {
   /** The leads that no longer wait. */
-  readonly settled: number;
+  readonly applied: number;
   /** Leads that have changed since. */
   readonly superseded: number;
   /** Leads that the studio does not have. */
@@ -173,15 +173,15 @@ export interface Settled {
 }
 
 /** Counts the results for the named states. @param waiting the waiting revision of each named lead; null: nothing waits; undefined: no such lead */
-export function countSettled(
-  settled: number,
+export function countStates(
+  applied: number,
   named: readonly Acknowledgement[],
   waiting: (each: Acknowledgement) => number | null | undefined,
-): Settled {
-  if (settled === named.length) return { settled, superseded: 0, unknown: 0 };
+): StateCounts {
+  if (applied === named.length) return { applied, superseded: 0, unknown: 0 };
   const found = named.map((each) => ({ revision: each.revision, stored: waiting(each) }));
   return {
-    settled,
+    applied,
     superseded: found.filter(({ revision, stored }) => (stored ?? 0) > revision).length,
     unknown: found.filter(({ stored }) => stored === undefined).length,
   };

@@ -1,6 +1,6 @@
 import { assert } from '../../common/invariants.ts';
 import { STAGES } from '../../common/rules/public-api.ts';
-import type { OpenClaims } from './contact.ts';
+import type { ContactKeys } from './contact.ts';
 import type { NamedEnquiry } from './enquiry.ts';
 import type { Fingerprint } from './fingerprint.ts';
 import type { LeadData } from './lead-data.ts';
@@ -66,7 +66,7 @@ export function nextUpdate(previous: Date, now: Date): Date {
 }
 
 /** The unique keys of a lead, stored with it in the same write. @rule 4.1.memory 4.1.success */
-export interface LeadClaims extends OpenClaims {
+export interface LeadKeys extends ContactKeys {
   /** Identifies the creation on a retry; a UUID in lower case. */
   readonly idempotencyKey: string;
   /** Identifies the data that a retry must repeat. */

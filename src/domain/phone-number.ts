@@ -29,7 +29,7 @@ function asciiDigit(digit: string): string {
  */
 export function phoneForms(typed: string, region: CountryCode | null): string[] {
   const dialled = dialledNumber(typed);
-  const e164 = e164Of(dialled, region);
+  const e164 = toE164(dialled, region);
   const suffix = dialled.extension === '' ? '' : `;ext=${dialled.extension}`;
   const ofDialled = (dialled.spelled ?? dialled.digits) + suffix;
   if (e164 === undefined) return [ofDialled];
@@ -45,7 +45,7 @@ const IS_NORDIC = /^\+(?:4[567]|29[89]|35[48])/;
  */
 const MIN_NATIONAL_DIGITS = 7;
 
-function e164Of({ typedDigits, digits, spelled, isSpelledForSure }: DialledNumber, region: CountryCode | null) {
+function toE164({ typedDigits, digits, spelled, isSpelledForSure }: DialledNumber, region: CountryCode | null) {
   if (isSpelledForSure) return undefined;
   // In some regions a number may begin with 00 that does not introduce a country code.
   for (const text of [typedDigits, digits]) {

@@ -10,7 +10,7 @@ export const RETENTION_GRACE_MS = 7 * DAY_MS;
 const ERASED_KEPT_MS = 30 * DAY_MS;
 
 /** Tombstones of leads erased before the returned time can be deleted. */
-export const lastKeptErasure = (time: Date): Date => new Date(time.getTime() - ERASED_KEPT_MS);
+export const tombstoneDeadline = (time: Date): Date => new Date(time.getTime() - ERASED_KEPT_MS);
 
 /** Safety margin: leads are kept this much longer, so a clock that is this far ahead erases none too early. */
 const MARGIN_MS = DAY_MS;

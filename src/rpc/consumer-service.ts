@@ -38,8 +38,8 @@ export function consumerService(deps: Dependencies): ServiceImpl<typeof Consumer
 
     async setAsideLeadChanges({ consumer, leads }, context) {
       const named = await consumerNamed(deps, consumer, context);
-      const { settled, superseded, unknown } = await setAsideLeadChanges(deps, named, leads.map(setAsideFromWire));
-      return { setAsideCount: settled, supersededCount: superseded, unknownCount: unknown };
+      const { applied, superseded, unknown } = await setAsideLeadChanges(deps, named, leads.map(setAsideFromWire));
+      return { setAsideCount: applied, supersededCount: superseded, unknownCount: unknown };
     },
 
     async takeBackLeadChanges({ consumer, ...which }, context) {

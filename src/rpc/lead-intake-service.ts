@@ -194,8 +194,8 @@ function changeFeed(
       const consumer = await consumerIn(name, context);
       const converted = acknowledgements.map((each) => ({ ...each, revision: Number(each.revision) }));
       const acknowledged = await acknowledgeLeadChanges(deps, pollers.of(consumer), converted, consumer);
-      const { settled, superseded, unknown } = acknowledged;
-      return { acknowledgedCount: settled, supersededCount: superseded, unknownCount: unknown };
+      const { applied, superseded, unknown } = acknowledged;
+      return { acknowledgedCount: applied, supersededCount: superseded, unknownCount: unknown };
     },
 
     async resendLeads({ consumer: name, updateTime, ...which }, context) {

@@ -2,10 +2,10 @@ import { BOUNDS, isCanonicalUuid, isContactType, isCrmId } from '../../common/ru
 import { type Contact, isRegionCode, type RegionCode } from '../domain/contact.ts';
 import {
   type Enquiry,
-  type KeptEnquiries,
   MAX_ENQUIRIES,
   MAX_ENQUIRY_KEYS,
   namedEnquiries,
+  type StoredEnquiries,
 } from '../domain/enquiry.ts';
 import { type Fingerprint, isFingerprint } from '../domain/fingerprint.ts';
 import { type CountedLead, type ErasedLead, LEAD_STAGES, type Lead } from '../domain/lead.ts';
@@ -96,14 +96,14 @@ export function leadRecord(
 }
 
 /** Checks the enquiries of a lead, in stored form or as JSON. Leaves out unreadable ones. */
-export function checkedEnquiries(read: unknown): KeptEnquiries {
-  const { kept, keys } = Object(read) as Unchecked<KeptEnquiries>;
+export function checkedEnquiries(read: unknown): StoredEnquiries {
+  const { kept, keys } = Object(read) as Unchecked<StoredEnquiries>;
   const enquiryIn = (each: unknown): Enquiry[] => {
     const { time: stored, contact } = Object(each) as Unchecked<Enquiry>;
     const time = typeof stored === 'string' ? new Date(stored) : stored;
-    const said = storedTexts(Object(each));
-    if (!isTime(time) || faultOfOriginal(said) || !(contact === undefined || isContact(contact))) return [];
-    return [{ time, ...(said as OriginalFields), ...(contact && { contact }) }];
+    const texts = storedTexts(Object(each));
+    if (!isTime(time) || faultOfOriginal(texts) || !(contact === undefined || isContact(contact))) return [];
+    return [{ time, ...(texts as OriginalFields), ...(contact && { contact }) }];
   };
   return {
     kept: Array.isArray(kept) ? kept.flatMap(enquiryIn).slice(-MAX_ENQUIRIES) : [],

@@ -6,7 +6,12 @@ import { crmIdFault, uuidFault } from '../../common/rules/field-rules.ts';
 import { OF_DEPLOYMENT, type Requester } from '../domain/audit.ts';
 import { type Consumer, DEFAULT_CONSUMER } from '../domain/consumer.ts';
 import { idBeforePage } from '../domain/cursor.ts';
-import { type Acknowledgement, type LeadChange, MAX_ACKNOWLEDGEMENTS, type Settled } from '../domain/lead-change.ts';
+import {
+  type Acknowledgement,
+  type LeadChange,
+  MAX_ACKNOWLEDGEMENTS,
+  type StateCounts,
+} from '../domain/lead-change.ts';
 import { noteRangeFaults, type TimeRange } from '../domain/lead-filter.ts';
 import { Faults, Refusal } from '../domain/refusal.ts';
 import { hasStudio, listDeliveries, sendAgain } from './consumers.ts';
@@ -255,7 +260,7 @@ export async function* watchLeadChanges(
  * Acknowledges lead changes that a consumer has processed. A lead that has changed since keeps its newer changes
  * unacknowledged.
  *
- * @returns `settled`: the leads whose last unacknowledged changes this call acknowledged
+ * @returns `applied`: the leads whose last unacknowledged changes this call acknowledged
  * @throws Refusal INVALID_REQUEST
  */
 export async function acknowledgeLeadChanges(
@@ -263,13 +268,13 @@ export async function acknowledgeLeadChanges(
   poller: LeadChangePoller,
   acknowledgements: readonly Acknowledgement[],
   { number }: Consumer,
-): Promise<Settled> {
+): Promise<StateCounts> {
   const faults = new Faults();
   noteNamed(faults, 'acknowledgements', acknowledgements);
   faults.refuseIfAny();
   const acknowledged = await store.acknowledgeDeliveries(number, acknowledgements.map(asStored));
-  assert(acknowledged.settled <= acknowledgements.length, 'acknowledged_at_most_named');
-  if (acknowledged.settled > 0) poller.hurry();
+  assert(acknowledged.applied <= acknowledgements.length, 'acknowledged_at_most_named');
+  if (acknowledged.applied > 0) poller.hurry();
   return acknowledged;
 }
 
@@ -294,9 +299,9 @@ export const asStored = <Named extends Acknowledgement>(each: Named): Named => (
 });
 
 export interface ResentPart {
-  /** The number of leads that were marked. */
+  /** The number of leads that were resent. */
   readonly leadCount: number;
-  /** The number of leads whose records cannot be marked. */
+  /** The number of leads whose records cannot be resent. */
   readonly skippedCount: number;
   /** The token of the next part; empty: this was the last. */
   readonly nextPageToken: string;

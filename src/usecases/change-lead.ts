@@ -1,6 +1,6 @@
 import { crmIdFault, uuidFault } from '../../common/rules/field-rules.ts';
 import { type Requester, requestIdentity } from '../domain/audit.ts';
-import { openClaims } from '../domain/contact.ts';
+import { toContactKeys } from '../domain/contact.ts';
 import type { LeadOfStudio, LeadStage } from '../domain/lead.ts';
 import { type Correction, type GivenLeadData, noteLeadFaults } from '../domain/lead-data.ts';
 import { Faults, Refusal } from '../domain/refusal.ts';
@@ -40,9 +40,9 @@ export async function changeLeadStage(
     const lead = await store.findLead(studioId, leadId);
     if (!lead) throw new Refusal('LEAD_NOT_FOUND');
     const { contact } = lead;
-    // A lead that is reopened claims its contact by the current region.
-    const claims = { contact, ...openClaims(contact, await findRegions(store, studioId)) };
-    const change = { studioId, leadId, stage: stage as LeadStage, claims, expectedUpdatedAt };
+    // A lead that is reopened takes the keys of its contact by the current region.
+    const keys = { contact, ...toContactKeys(contact, await findRegions(store, studioId)) };
+    const change = { studioId, leadId, stage: stage as LeadStage, keys, expectedUpdatedAt };
     const outcome = await store.changeLeadStage({ ...change, ...requestedBy(command, clock, requestId) });
     // The contact was corrected concurrently: retry with the new one.
     if (outcome.kind !== 'other-contact') return leadAfter(outcome);
@@ -88,9 +88,9 @@ export async function updateLead(
     const source = await store.findLeadSource(studioId, sourceId);
     if (!source?.enabled) throw new Refusal('SOURCE_INVALID');
   }
-  const claims = openClaims(correction.contact ?? lead.contact, await findRegions(store, studioId));
+  const keys = toContactKeys(correction.contact ?? lead.contact, await findRegions(store, studioId));
   const by = requestedBy(command, clock, requestId);
-  return leadAfter(await store.updateLead({ studioId, leadId, correction, claims, expectedUpdatedAt, ...by }));
+  return leadAfter(await store.updateLead({ studioId, leadId, correction, keys, expectedUpdatedAt, ...by }));
 }
 
 /** Returns the lead after a change. @throws Refusal if the change was not made */

@@ -1,7 +1,7 @@
 import { crmIdFault, uuidFault } from '../../common/rules/field-rules.ts';
 import type { ApiKey } from '../domain/api-key.ts';
 import type { Actor } from '../domain/audit.ts';
-import { openClaims } from '../domain/contact.ts';
+import { toContactKeys } from '../domain/contact.ts';
 import { computeFingerprint } from '../domain/fingerprint.ts';
 import { asCreated, type Lead } from '../domain/lead.ts';
 import { type CreateLeadOutcome, refusalOfCreation, replayOutcome } from '../domain/lead-creation.ts';
@@ -74,8 +74,8 @@ export async function createLead(
   const createdAt = timeOfId(id);
   const created = { id, studioId, ...capture, stage: 'new', createdAt, updatedAt: createdAt } as const;
   const lead: Lead = key ? { ...created, apiKeyId: key.id } : created;
-  const claims = { idempotencyKey, fingerprint, ...openClaims(capture.contact, studio) };
-  return toCreatedLead(await store.createLead(lead, claims, { keepsEnquiry: studio.keepEnquiries, by }));
+  const keys = { idempotencyKey, fingerprint, ...toContactKeys(capture.contact, studio) };
+  return toCreatedLead(await store.createLead(lead, keys, { keepsEnquiry: studio.keepEnquiries, by }));
 }
 
 async function readLeadContext(store: Store, studioId: string, sourceId: string | null): Promise<LeadContext> {

@@ -1,6 +1,6 @@
 import { setImmediate as yieldToEventLoop } from 'node:timers/promises';
 import { pageTokenFault } from '../../common/rules/field-rules.ts';
-import { exportPosition, type LeadPlace, resumeTokenAfter, updatePosition } from '../domain/cursor.ts';
+import { exportPosition, resumeTokenAfter, type StudioPosition, updatePosition } from '../domain/cursor.ts';
 import type { Lead } from '../domain/lead.ts';
 import { type GivenLeadFilter, isByUpdate, parseFilter, toScope } from '../domain/lead-filter.ts';
 import { LOWEST_ID } from '../domain/new-id.ts';
@@ -89,7 +89,7 @@ export async function* exportLeads(
   }
 
   /** Yields the studios that are not complete yet. */
-  async function* studioIds(begun: LeadPlace | null): AsyncGenerator<string> {
+  async function* studioIds(begun: StudioPosition | null): AsyncGenerator<string> {
     if (studioId !== '') {
       yield studioId;
       return;

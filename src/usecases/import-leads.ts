@@ -1,6 +1,6 @@
 import { uuidFault } from '../../common/rules/field-rules.ts';
 import type { Requester } from '../domain/audit.ts';
-import { openClaims } from '../domain/contact.ts';
+import { toContactKeys } from '../domain/contact.ts';
 import { computeFingerprint } from '../domain/fingerprint.ts';
 import type { LeadStage } from '../domain/lead.ts';
 import { type CreateLeadOutcome, refusalOfCreation } from '../domain/lead-creation.ts';
@@ -37,7 +37,7 @@ export type ImportedLead =
 
 /**
  * Imports leads from another system. Each is independent of the others and follows the rules of creation: its
- * idempotency key is unique, and an open lead claims its contact. A lead whose id the studio already has is not written
+ * idempotency key is unique, and an open lead holds the keys of its contact. A lead whose id the studio already has is not written
  * again. It may have been corrected, closed or erased since its export.
  *
  * @returns a result per lead, in their order
@@ -77,8 +77,8 @@ export async function importLeads(
       throw new Refusal('SOURCE_INVALID');
     // Ids sort by creation time.
     const id = newIdAt(lead.createdAt);
-    const claims = { idempotencyKey, fingerprint: computeFingerprint(lead), ...openClaims(lead.contact, studio) };
-    return toImportedLead(await store.createLead({ ...lead, id }, claims, { now, by }));
+    const keys = { idempotencyKey, fingerprint: computeFingerprint(lead), ...toContactKeys(lead.contact, studio) };
+    return toImportedLead(await store.createLead({ ...lead, id }, keys, { now, by }));
   }
 }
 

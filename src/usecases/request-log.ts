@@ -127,16 +127,16 @@ export async function listRequests(
   const found: LoggedRequest[] = [];
   do {
     const { records, next } = await store.listRequests(studioId, before, READ_AT_ONCE);
-    const kept = records.filter(({ id }) => id >= first);
+    const recent = records.filter(({ id }) => id >= first);
     found.push(
-      ...kept.filter(
+      ...recent.filter(
         (each) =>
           !(failed && each.status !== null && each.code === null) &&
           (xRequestId === undefined || each.requestId === xRequestId) &&
           (keyId === undefined || each.apiKeyId === keyId),
       ),
     );
-    before = kept.length < records.length ? null : next;
+    before = recent.length < records.length ? null : next;
   } while (before !== null && found.length <= limit);
   const page = found.slice(0, limit);
   const isLast = found.length <= limit;

@@ -24,7 +24,7 @@ export const requestedBy = (
   requestId?: string,
 ): AuditContext => ({ memberId, caller, callId, now: clock(), requestId });
 
-/** The maximum number of leads that a call names or marks. */
+/** The maximum number of leads that a call names or resends. */
 export const MAX_LEADS_PER_CALL = 500;
 
 export function noteLeadIds(faults: Faults, leadIds: readonly string[]): void {

@@ -2,26 +2,26 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { BY_RETENTION } from '../domain/audit.ts';
 import type { Lead, LeadStage } from '../domain/lead.ts';
 import { Faults } from '../domain/refusal.ts';
-import { type ExpiredLeads, expiredLeads, firstErasure, lastKeptErasure, latestProof } from '../domain/retention.ts';
+import { type ExpiredLeads, expiredLeads, firstErasure, latestProof, tombstoneDeadline } from '../domain/retention.ts';
 import { retentionDaysFault, type Studio } from '../domain/studio.ts';
 import { StoreUnavailable } from '../store/port/faults.ts';
 import type { EraseLeadOutcome } from '../store/port/lead-erasure.ts';
 import { MAX_COUNTED } from './consumers.ts';
 import type { Changing, Reading } from './dependencies.ts';
 import { forgetOldRequests } from './request-log.ts';
-import { RetentionTurns } from './retention-turns.ts';
+import { RetentionLease } from './retention-lease.ts';
 import { everyStudio, existingStudio } from './studios.ts';
 
-const MAX_LEADS_PER_TURN = 500;
+const MAX_LEADS_PER_LEASE = 500;
 
 /** The pace of all cores of a deployment together; milliseconds except for the leads. */
 const PACE = {
-  /** How often a core checks for its turn. */
+  /** How often a core tries to take the lease. */
   lookMs: 60_000,
-  /** How long there must be no turn before one begins, and the maximum length of a turn. */
+  /** How long nobody must have taken the lease before a core takes it, and how long a lease lasts at most. */
   idleMs: 50_000,
-  turnMs: 50_000,
-  leadsPerTurn: MAX_LEADS_PER_TURN,
+  leaseMs: 50_000,
+  leadsPerLease: MAX_LEADS_PER_LEASE,
   /** The pause between two leads, for other writers. */
   restMs: 100,
   /** How often all studios are listed, and each one is searched. */
@@ -42,16 +42,16 @@ const MIN_RANGE_MS = 3_600_000;
 const LEADS_PER_REMOVAL = 100;
 
 /** The position at which to continue in a studio. */
-type Place = KeptPlace | { readonly removedTo: string | null };
+type RetentionPosition = RangePosition | { readonly removedTo: string | null };
 
-interface KeptPlace {
+interface RangePosition {
   /** Leads that changed before are done. */
   readonly from: Date;
   /** The end of the current range, and a position in it; null: the next range is not chosen yet. */
   readonly within: { readonly after: string; readonly to: Date } | null;
 }
 
-const START: KeptPlace = { from: new Date(0), within: null };
+const START: RangePosition = { from: new Date(0), within: null };
 
 /** The outcome for a lead whose retention has ended. `unreadable`: it was skipped. `deleted`: its tombstone was. */
 export type RetentionOutcome = EraseLeadOutcome['kind'] | 'unreadable' | 'failed' | 'deleted';
@@ -64,7 +64,7 @@ export interface RetentionMetrics {
 
 /** Must not throw. */
 export interface RetentionObserver extends RetentionMetrics {
-  /** Called after a turn for each studio with leads that it erased. */
+  /** Called after a lease for each studio with leads that it erased. */
   erased(studioId: string, leads: number): void;
   failed(error: unknown): void;
 }
@@ -79,7 +79,7 @@ export async function retainLeads(
   signal: AbortSignal,
   pace = PACE,
 ): Promise<void> {
-  const turns = new RetentionTurns(deps, pace.idleMs);
+  const lease = new RetentionLease(deps, pace.idleMs);
   const rest = (ms: number) => sleep(ms, undefined, { signal, ref: false }).catch(() => {});
   const studios = new StudiosToRetain(deps, observer);
   const { waiting } = studios;
@@ -89,20 +89,20 @@ export async function retainLeads(
     try {
       await studios.listEvery(pace.listMs, signal);
       if (signal.aborted) return;
-      const time = await turns.next(studios.firstTime);
-      observer.time(turns.time);
-      if (time) await take(time);
+      const time = await lease.take(studios.firstTime);
+      observer.time(lease.time);
+      if (time) await eraseSome(time);
     } catch (error) {
       observer.failed(error);
     }
   }
 
-  /** Takes a few leads of each studio in turn, so that no studio waits for a large one. */
-  async function take(time: Date): Promise<void> {
-    const until = performance.now() + pace.turnMs;
+  /** Erases a few leads of each studio at a time, so that no studio waits for a large one. */
+  async function eraseSome(time: Date): Promise<void> {
+    const until = performance.now() + pace.leaseMs;
     const erased = new Map<string, number>();
     try {
-      for (let left = pace.leadsPerTurn; left > 0 && performance.now() < until && !signal.aborted; ) {
+      for (let left = pace.leadsPerLease; left > 0 && performance.now() < until && !signal.aborted; ) {
         const [first] = waiting;
         if (!first) break;
         const [studioId, place] = first;
@@ -147,7 +147,7 @@ export async function retainLeads(
 /** The studios that may have leads to erase or delete, as listed. */
 class StudiosToRetain {
   /** The studios to search. */
-  readonly waiting = new Map<string, Place>();
+  readonly waiting = new Map<string, RetentionPosition>();
   readonly #deps: Changing;
   readonly #observer: RetentionObserver;
   #listedAt = Number.NEGATIVE_INFINITY;
@@ -206,7 +206,7 @@ async function findStudioEnd({ store }: Reading, studioId: string): Promise<Date
 async function removeErased({ store }: Changing, studioId: string, after: string | null, time: Date) {
   const isOver = (await store.findStudio(studioId))?.status === 'ended';
   const { leads, next } = isOver ? await store.walkErasedLeads(studioId, after, LEADS_PER_REMOVAL) : NO_LEADS;
-  const last = lastKeptErasure(time);
+  const last = tombstoneDeadline(time);
   const ids = leads.filter(({ erasedAt }) => erasedAt <= last).map(({ id }) => id);
   if (ids.length > 0) return { deleted: await store.deleteErasedLeads(studioId, ids, last), next };
   // EraseStudio erases in this order, so later leads are kept as well.
@@ -214,7 +214,7 @@ async function removeErased({ store }: Changing, studioId: string, after: string
 }
 
 /** Returns leads of a studio whose retention has ended, and where to continue; null: there are no more. */
-async function expired({ store }: Reading, studioId: string, { from, within }: KeptPlace, time: Date) {
+async function expired({ store }: Reading, studioId: string, { from, within }: RangePosition, time: Date) {
   const { retention } = (await store.findStudio(studioId)) ?? {};
   if (!retention || firstErasure(retention) > time) return { records: [], next: null, skipped: 0 };
   const all = expiredLeads(retention.days, time, from);

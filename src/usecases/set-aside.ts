@@ -2,7 +2,7 @@ import { crmIdFault, reasonFault } from '../../common/rules/field-rules.ts';
 import { type Actor, OF_DEPLOYMENT, type Requester } from '../domain/audit.ts';
 import type { Consumer } from '../domain/consumer.ts';
 import { setAsideBeforePage, setAsideTokenAfter } from '../domain/cursor.ts';
-import { type LeadSetAside, MAX_ACKNOWLEDGEMENTS, type SetAside, type Settled } from '../domain/lead-change.ts';
+import { type LeadSetAside, MAX_ACKNOWLEDGEMENTS, type SetAside, type StateCounts } from '../domain/lead-change.ts';
 import { Faults } from '../domain/refusal.ts';
 import { asStored, noteNamed } from './change-feed.ts';
 import type { Changing, Reading } from './dependencies.ts';
@@ -25,7 +25,7 @@ export async function setAsideLeadChanges(
   { number, name }: Consumer,
   leads: readonly SetAside[],
   by?: Actor,
-): Promise<Settled> {
+): Promise<StateCounts> {
   const faults = new Faults();
   const now = clock();
   if (leads.length === 0) faults.note('leads', 'must have at least one element');

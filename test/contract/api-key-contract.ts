@@ -15,7 +15,7 @@ import {
   times,
 } from '../support/builders.ts';
 import type { OpenedStore } from './opened-store.ts';
-import { describeThroughStores, keysIn, replacementOf } from './store-actions.ts';
+import { aReplacement, describeThroughStores, keysIn } from './store-actions.ts';
 
 /** The promises about API keys, their quotas and last use. */
 export function apiKeyContract(opened: () => OpenedStore): void {
@@ -88,7 +88,7 @@ export function apiKeyContract(opened: () => OpenedStore): void {
 
         const outcomes = await Promise.all(
           keys.map((key, index) =>
-            through(index).replaceApiKey(replacementOf(key, { now: plus(NOW, 2), expiresAt: plus(NOW, DAY_MS) })),
+            through(index).replaceApiKey(aReplacement(key, { now: plus(NOW, 2), expiresAt: plus(NOW, DAY_MS) })),
           ),
         );
 
@@ -100,7 +100,7 @@ export function apiKeyContract(opened: () => OpenedStore): void {
       test('a key that is revoked during concurrent replacements stays revoked', async () => {
         const key = await issued();
         const revokedAt = plus(NOW, 1);
-        const replacements = times(10, () => replacementOf(key, { expiresAt: plus(NOW, 2 * DAY_MS) }));
+        const replacements = times(10, () => aReplacement(key, { expiresAt: plus(NOW, 2 * DAY_MS) }));
 
         await Promise.all([
           ...replacements.slice(0, 5).map((each, index) => through(index).replaceApiKey(each)),
@@ -133,7 +133,7 @@ export function apiKeyContract(opened: () => OpenedStore): void {
 
     test('replacing a key changes only its secret, hint and issuer', async () => {
       const key = await issued();
-      const { secretSha256, ...rest } = replacementOf(key, { memberId: 'member-2' });
+      const { secretSha256, ...rest } = aReplacement(key, { memberId: 'member-2' });
 
       const outcome = await store.replaceApiKey({ secretSha256, ...rest });
 
@@ -145,7 +145,7 @@ export function apiKeyContract(opened: () => OpenedStore): void {
     test('replacing an expired key makes it count towards the limit again', async () => {
       const early = await issued(anApiKey({ expiresAt: plus(NOW, 1) }));
       const now = plus(NOW, 1);
-      const revival = replacementOf(early, { now, expiresAt: plus(now, DAY_MS) });
+      const revival = aReplacement(early, { now, expiresAt: plus(now, DAY_MS) });
       const others: ApiKey[] = [];
       for (const key of times(MAX_LIVE_KEYS, () => anApiKey())) others.push(await issued(key, now));
 
@@ -162,7 +162,7 @@ export function apiKeyContract(opened: () => OpenedStore): void {
       const early = await issued(anApiKey({ expiresAt: plus(NOW, 10) }));
       for (const key of times(MAX_LIVE_KEYS, () => anApiKey())) await issued(key, plus(NOW, 10));
 
-      const behind = replacementOf(early, { now: plus(NOW, 9), expiresAt: plus(NOW, DAY_MS) });
+      const behind = aReplacement(early, { now: plus(NOW, 9), expiresAt: plus(NOW, DAY_MS) });
 
       expect(await store.replaceApiKey(behind)).toEqual({ kind: 'limit-reached' });
     });
@@ -170,7 +170,7 @@ export function apiKeyContract(opened: () => OpenedStore): void {
     test('an expired key cannot be replaced without a new expiry', async () => {
       const key = await issued(anApiKey({ expiresAt: plus(NOW, 1) }));
 
-      expect(await store.replaceApiKey(replacementOf(key, { now: plus(NOW, 1) }))).toEqual({ kind: 'expired' });
+      expect(await store.replaceApiKey(aReplacement(key, { now: plus(NOW, 1) }))).toEqual({ kind: 'expired' });
       expect(await keysIn(store, STUDIO_ID)).toEqual([key]);
     });
 
@@ -179,7 +179,7 @@ export function apiKeyContract(opened: () => OpenedStore): void {
       const revoked = { ...key, revokedAt: NOW };
       expect(await store.revokeApiKey(STUDIO_ID, key.id, BY)).toEqual(revoked);
 
-      const outcome = await store.replaceApiKey(replacementOf(key, { expiresAt: plus(NOW, 2 * DAY_MS) }));
+      const outcome = await store.replaceApiKey(aReplacement(key, { expiresAt: plus(NOW, 2 * DAY_MS) }));
 
       expect(outcome).toEqual({ kind: 'revoked' });
       expect(await store.revokeApiKey(STUDIO_ID, key.id, { ...BY, now: plus(NOW, DAY_MS) })).toEqual(revoked);
@@ -189,7 +189,7 @@ export function apiKeyContract(opened: () => OpenedStore): void {
     test("an unknown key or another studio's key is not found, and nothing is written", async () => {
       const key = await issued();
       await store.putStudio(aStudio({ id: 'studio-2' }), BY);
-      const move = replacementOf(key);
+      const move = aReplacement(key);
 
       expect(await store.replaceApiKey({ ...move, keyId: newId() })).toEqual({ kind: 'not-found' });
       expect(await store.replaceApiKey({ ...move, studioId: 'studio-2' })).toEqual({ kind: 'not-found' });
@@ -226,7 +226,7 @@ export function apiKeyContract(opened: () => OpenedStore): void {
       await store.putMember(aMember({ studioId: 'studio-0', id: 'member-2', role: 'staff' }), BY);
       await store.putMember(aMember({ id: 'member-2', role: 'admin' }), BY);
       const key = await issued();
-      const next = replacementOf(key, { memberId: 'member-2' });
+      const next = aReplacement(key, { memberId: 'member-2' });
       await store.replaceApiKey(next);
 
       await store.removeMember(STUDIO_ID, 'member-1', BY);
@@ -252,7 +252,7 @@ export function apiKeyContract(opened: () => OpenedStore): void {
       expect(await store.putStudio({ ...put, quotaLimit: 70 }, BY)).toEqual(aStudio({ quotaLimit: 70 }));
       await store.putStudio({ ...put, status: 'active', regionCode: null }, BY);
       const { secretSha256 } = key;
-      await store.replaceApiKey(replacementOf(key, { secretSha256, secretHint: key.secretHint }));
+      await store.replaceApiKey(aReplacement(key, { secretSha256, secretHint: key.secretHint }));
       store = await opened().reopen();
       expect(await limits()).toEqual([50, 70]);
       expect(await store.findStudio(STUDIO_ID)).toEqual(aStudio({ quotaLimit: 70 }));
@@ -302,7 +302,7 @@ export function apiKeyContract(opened: () => OpenedStore): void {
       expect(await lastUse()).toEqual(plus(NOW, 3000));
       expect(await store.findCredential(key.secretSha256)).toMatchObject({ key: { lastUsedAt: plus(NOW, 3000) } });
 
-      await store.replaceApiKey(replacementOf(key));
+      await store.replaceApiKey(aReplacement(key));
       expect(await lastUse()).toEqual(plus(NOW, 3000));
     });
 

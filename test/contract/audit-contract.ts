@@ -11,15 +11,15 @@ import {
   aMember,
   anApiKey,
   aStudio,
-  claimsOf,
   DAY_MS,
+  keysFor,
   NOW,
   plus,
   STUDIO_ID,
   times,
 } from '../support/builders.ts';
 import type { OpenedStore } from './opened-store.ts';
-import { correctLead, moveLead, replacementOf } from './store-actions.ts';
+import { aReplacement, correctLead, moveLead } from './store-actions.ts';
 
 /** The promises about audit events. */
 export function auditContract(opened: () => OpenedStore): void {
@@ -73,7 +73,7 @@ export function auditContract(opened: () => OpenedStore): void {
         [put({ status: 'active', quotaLimit: 100 }), [status, null, 'active'], [limit, null, '100']],
         [put({ regionCode: 'DE' }), [region, null, 'DE']],
         [(by) => store.createApiKey(key, by.now, by), ['api-key-created']],
-        [(by) => store.replaceApiKey(replacementOf(key, by)), ['api-key-replaced']],
+        [(by) => store.replaceApiKey(aReplacement(key, by)), ['api-key-replaced']],
         [suspend, [status, 'active', 'suspended'], [limit, '100', '2000'], [region, 'DE', null]],
         [suspend],
         [put({ quotaLimit: null }), [limit, '2000', null]],
@@ -95,7 +95,7 @@ export function auditContract(opened: () => OpenedStore): void {
         [enable(false)],
         [removeSource, ['studio-source-changed', `${source.id} disabled`, null]],
         [removeSource],
-        [(by) => store.createLead(lead, claimsOf(lead), { now: by.now, by }), ['lead-created', null, 'new']],
+        [(by) => store.createLead(lead, keysFor(lead), { now: by.now, by }), ['lead-created', null, 'new']],
         [(by) => moveLead(store, lead, 'contacted', by), ['lead-stage-changed', 'new', 'contacted']],
         [(by) => moveLead(store, lead, 'contacted', by)],
         [(by) => correctLead(store, lead, { displayName: 'Grace' }, by), ['lead-updated', null, 'displayName']],
@@ -154,15 +154,15 @@ export function auditContract(opened: () => OpenedStore): void {
       await store.putStudio(aStudio({ status: 'suspended' }), by(-5000, 'behind'));
       await store.putStudio(aStudio(), by(-5001, 'further-behind'));
       await store.createApiKey(key, plus(NOW, 0));
-      await store.replaceApiKey(replacementOf(key, by(-1, 'behind')));
+      await store.replaceApiKey(aReplacement(key, by(-1, 'behind')));
       await store.revokeApiKey(STUDIO_ID, key.id, by(-2000, 'further-behind'));
 
       store = await opened().reopen();
       const events = await store.listAuditEvents(STUDIO_ID, null);
-      const actorsOf = (apiKeyId: string | null) =>
+      const listActors = (apiKeyId: string | null) =>
         events.filter((event) => event.apiKeyId === apiKeyId).map(({ memberId }) => memberId);
-      expect(actorsOf(null)).toEqual(['further-behind', 'behind', 'ahead']);
-      expect(actorsOf(key.id)).toEqual(['further-behind', 'behind', key.memberId]);
+      expect(listActors(null)).toEqual(['further-behind', 'behind', 'ahead']);
+      expect(listActors(key.id)).toEqual(['further-behind', 'behind', key.memberId]);
     });
 
     // @proves audit-4
@@ -175,7 +175,7 @@ export function auditContract(opened: () => OpenedStore): void {
       await opened().fill({ keys, events: keys.flatMap(({ id }) => times(20, (index) => replaced(index - 10, id))) });
       for (const each of [OF_DEPLOYMENT, STUDIO_ID]) await store.recordAct(each, { action: 'leads-resent' }, by(3));
       const lead = aLead({ createdAt: NOW });
-      await store.createLead(lead, claimsOf(lead), { now: NOW, by: by(4) });
+      await store.createLead(lead, keysFor(lead), { now: NOW, by: by(4) });
       await moveLead(store, lead, 'contacted', { now: plus(NOW, 5) });
       await moveLead(store, lead, 'won', { now: plus(NOW, DAY_MS) });
       const range = { start: NOW, end: plus(NOW, 9) };
@@ -225,16 +225,16 @@ export function auditContract(opened: () => OpenedStore): void {
           for (const _ of times(27, () => {})) await store.recordAct(STUDIO_ID, { action: 'leads-resent' }, added);
         }
       }
-      const eventsOf = (parts: readonly AuditPart[]) => parts.flatMap(({ events }) => events);
+      const listEvents = (parts: readonly AuditPart[]) => parts.flatMap(({ events }) => events);
 
       const parts = await walk(null);
       expect(additions).toBe(0);
       for (const each of [ofStudio, ...ofKeys])
-        expect(eventsOf(parts).filter(({ apiKeyId }) => apiKeyId === each[0]?.apiKeyId)).toEqual(
+        expect(listEvents(parts).filter(({ apiKeyId }) => apiKeyId === each[0]?.apiKeyId)).toEqual(
           each.filter(({ time }) => time < range.end),
         );
       for (const index of [0, Math.floor(parts.length / 2), parts.length - 2])
-        expect(eventsOf(await walk(parts[index]?.next ?? null))).toEqual(eventsOf(parts.slice(index + 1)));
+        expect(listEvents(await walk(parts[index]?.next ?? null))).toEqual(listEvents(parts.slice(index + 1)));
     });
   });
 }

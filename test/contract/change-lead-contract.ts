@@ -6,7 +6,7 @@ import { newId } from '../../src/domain/new-id.ts';
 import type { UpdateLeadOutcome } from '../../src/store/port/lead-changes.ts';
 import type { Store } from '../../src/store/store.ts';
 import { changeLeadStage } from '../../src/usecases/change-lead.ts';
-import { aClaim, aLead, claimsOf, DAY_MS, NOW, plus, STUDIO_ID, times } from '../support/builders.ts';
+import { aContactKey, aLead, DAY_MS, keysFor, NOW, plus, STUDIO_ID, times } from '../support/builders.ts';
 import type { OpenedStore } from './opened-store.ts';
 import {
   actionsOn,
@@ -39,7 +39,7 @@ export function changeLeadStageContract(opened: () => OpenedStore): void {
           expect(outcome).toEqual({ kind: 'changed', lead: expected, revision: await revisionOf(lead) });
           expect(await store.findLead(lead.studioId, lead.id)).toEqual(expected);
           const rival = aLead({ contact: lead.contact });
-          expect(await store.createLead(rival, claimsOf(rival))).toEqual(
+          expect(await store.createLead(rival, keysFor(rival))).toEqual(
             OPEN_STAGES.includes(to) ? { kind: 'already-open', leadId: lead.id } : { kind: 'created', lead: rival },
           );
         }
@@ -79,7 +79,7 @@ export function changeLeadStageContract(opened: () => OpenedStore): void {
       await moved(first, 'lost');
 
       const third = aLead({ contact: first.contact });
-      expect(await store.createLead(third, claimsOf(third))).toEqual({ kind: 'already-open', leadId: second.id });
+      expect(await store.createLead(third, keysFor(third))).toEqual({ kind: 'already-open', leadId: second.id });
     });
 
     // @proves mongodb-18
@@ -155,16 +155,16 @@ export function updateLeadContract(opened: () => OpenedStore): void {
     const anEmail = (): Contact => ({ type: 'email', value: `${newId()}@example.org` });
 
     /** Creates a lead for a contact; returns the id of the open lead that holds the contact, or `created`. */
-    async function holderOf(contact: Contact): Promise<string> {
+    async function findHolder(contact: Contact): Promise<string> {
       const lead = aLead({ contact });
-      const outcome = await store.createLead(lead, claimsOf(lead));
+      const outcome = await store.createLead(lead, keysFor(lead));
       return outcome.kind === 'already-open' ? outcome.leadId : outcome.kind;
     }
 
     const found = ({ studioId, id }: Lead) => store.findLead(studioId, id);
-    const eventsOf = ({ studioId, id }: Lead) => store.listAuditEvents(studioId, id);
+    const listEvents = ({ studioId, id }: Lead) => store.listAuditEvents(studioId, id);
     const foundBy = async (...names: readonly string[]) =>
-      (await store.findLeadsOfContact(STUDIO_ID, names.map(aClaim))).leads.map(({ id }) => id);
+      (await store.findLeadsOfContact(STUDIO_ID, names.map(aContactKey))).leads.map(({ id }) => id);
 
     test.each<[string, Correction]>([
       ['name', { displayName: 'Augusta Ada King' }],
@@ -196,7 +196,7 @@ export function updateLeadContract(opened: () => OpenedStore): void {
       }
 
       expect(await found(lead)).toEqual(lead);
-      expect(await eventsOf(lead)).toEqual([]);
+      expect(await listEvents(lead)).toEqual([]);
     });
 
     test('an update that expects an outdated updatedAt is stale and writes nothing', async () => {
@@ -210,7 +210,7 @@ export function updateLeadContract(opened: () => OpenedStore): void {
       }
 
       expect(await found(lead)).toEqual(now);
-      expect(await eventsOf(lead)).toHaveLength(1);
+      expect(await listEvents(lead)).toHaveLength(1);
       expect(await correctLead(store, lead, { note: 'second' }, { expectedUpdatedAt: now.updatedAt })).toMatchObject({
         kind: 'changed',
       });
@@ -231,8 +231,8 @@ export function updateLeadContract(opened: () => OpenedStore): void {
 
         await corrected(lead, { contact });
 
-        expect(await holderOf(contact)).toBe(lead.id);
-        expect(await holderOf(lead.contact)).toBe('created');
+        expect(await findHolder(contact)).toBe(lead.id);
+        expect(await findHolder(lead.contact)).toBe('created');
       });
 
       test("a contact of another open lead is refused with that lead's id, and nothing is written", async () => {
@@ -242,37 +242,37 @@ export function updateLeadContract(opened: () => OpenedStore): void {
 
         expect(outcome).toEqual({ kind: 'already-open', leadId: other.id });
         expect(await found(lead)).toEqual(lead);
-        expect(await eventsOf(lead)).toEqual([]);
-        expect(await holderOf(lead.contact)).toBe(lead.id);
-        expect(await holderOf(other.contact)).toBe(other.id);
+        expect(await listEvents(lead)).toEqual([]);
+        expect(await findHolder(lead.contact)).toBe(lead.id);
+        expect(await findHolder(other.contact)).toBe(other.id);
       });
 
-      test('a new contact gets exactly the given claims, including ones the lead already has', async () => {
+      test('a new contact gets exactly the given keys, including ones the lead already has', async () => {
         const lead = aLead();
-        await created(lead, claimsOf(lead, { contactKeys: [aClaim('a'), aClaim('b')] }));
+        await created(lead, keysFor(lead, { contactKeys: [aContactKey('a'), aContactKey('b')] }));
         const contact = anEmail();
 
-        const claims = {
-          contactKeys: [aClaim('c'), aClaim('b')],
+        const keys = {
+          contactKeys: [aContactKey('c'), aContactKey('b')],
           regionCode: 'DE',
         } as const;
-        await corrected(lead, { contact }, { claims });
+        await corrected(lead, { contact }, { keys });
 
         for (const name of ['c', 'b']) expect(await foundBy(name)).toEqual([lead.id]);
         expect(await foundBy('a')).toEqual([]);
         const another = aLead();
-        await created(another, claimsOf(another, { contactKeys: [aClaim('a')] }));
+        await created(another, keysFor(another, { contactKeys: [aContactKey('a')] }));
       });
 
       test.each<[string, Correction]>([
         ['other fields', { note: 'x' }],
         ['the contact that it has', {}],
-      ])('a lead that gets %s keeps its claims', async (_, correction) => {
+      ])('a lead that gets %s keeps its keys', async (_, correction) => {
         const lead = aLead();
-        await created(lead, claimsOf(lead, { contactKeys: [aClaim('a')] }));
-        const claims = claimsOf(lead, { contactKeys: [aClaim('b')] });
+        await created(lead, keysFor(lead, { contactKeys: [aContactKey('a')] }));
+        const keys = keysFor(lead, { contactKeys: [aContactKey('b')] });
 
-        await corrected(lead, { displayName: 'Eda', contact: lead.contact, ...correction }, { claims });
+        await corrected(lead, { displayName: 'Eda', contact: lead.contact, ...correction }, { keys });
 
         expect(await foundBy('a')).toEqual([lead.id]);
         expect(await foundBy('b')).toEqual([]);
@@ -285,12 +285,12 @@ export function updateLeadContract(opened: () => OpenedStore): void {
         const now = await corrected(closed, { contact: other.contact });
 
         expect(await found(closed)).toEqual(now);
-        expect(await holderOf(closed.contact)).toBe(former.id);
-        expect(await holderOf(other.contact)).toBe(other.id);
+        expect(await findHolder(closed.contact)).toBe(former.id);
+        expect(await findHolder(other.contact)).toBe(other.id);
         expect(await moveLead(store, now, 'new')).toEqual({ kind: 'already-open', leadId: other.id });
       });
 
-      test('a lead reopened during a correction claims the corrected contact', async () => {
+      test('a lead reopened during a correction holds the corrected contact', async () => {
         const closed = await moved(await created(), 'lost');
         const contact = anEmail();
         const disturbed: Store = {
@@ -306,16 +306,16 @@ export function updateLeadContract(opened: () => OpenedStore): void {
         const { lead: opened } = await changeLeadStage({ store: disturbed, clock: () => NOW }, command);
 
         expect(opened).toMatchObject({ contact, stage: 'new' });
-        expect(await holderOf(contact)).toBe(closed.id);
-        expect(await holderOf(closed.contact)).toBe('created');
+        expect(await findHolder(contact)).toBe(closed.id);
+        expect(await findHolder(closed.contact)).toBe('created');
       });
     });
 
     describe('replays after a correction', () => {
       test('a replay returns the original data after corrections, even after a restart', async () => {
         const lead = aLead({ sourceId: newId(), note: 'As I said.' });
-        const claims = claimsOf(lead);
-        await created(lead, claims);
+        const keys = keysFor(lead);
+        await created(lead, keys);
         const once = await corrected(lead, { displayName: 'Eda', contact: anEmail() });
         const twice = await corrected(once, { displayName: 'Ida', sourceId: null, note: null });
         await created(aLead({ contact: lead.contact }));
@@ -323,10 +323,10 @@ export function updateLeadContract(opened: () => OpenedStore): void {
         store = await opened().reopen();
         const { displayName, sourceId, note } = lead;
         const original = { ...twice, displayName, sourceId, note };
-        expect(await store.createLead({ ...lead, id: newId() }, claims)).toEqual({ kind: 'replayed', lead: original });
-        expect(await store.findLeadByIdempotencyKey(STUDIO_ID, claims.idempotencyKey)).toEqual({
+        expect(await store.createLead({ ...lead, id: newId() }, keys)).toEqual({ kind: 'replayed', lead: original });
+        expect(await store.findLeadByIdempotencyKey(STUDIO_ID, keys.idempotencyKey)).toEqual({
           lead: original,
-          fingerprint: claims.fingerprint,
+          fingerprint: keys.fingerprint,
         });
         expect(await found(lead)).toEqual(twice);
       });
@@ -347,14 +347,14 @@ export function updateLeadContract(opened: () => OpenedStore): void {
         action: 'lead-updated',
         from: null,
       };
-      expect(await eventsOf(lead)).toEqual([
+      expect(await listEvents(lead)).toEqual([
         { ...event, memberId: null, time: twice.updatedAt, to: 'displayName,contact,sourceId,note' },
         { ...event, memberId: 'member-2', time: once.updatedAt, to: 'displayName,note' },
       ]);
     });
 
     describeThroughStores('concurrently, ', opened, (through) => {
-      const leadsOf = (outcomes: readonly UpdateLeadOutcome[]) =>
+      const changedLeads = (outcomes: readonly UpdateLeadOutcome[]) =>
         outcomes.flatMap((outcome) => (outcome.kind === 'changed' ? [outcome.lead] : []));
 
       test('20 concurrent updates of one lead are all written, each with its own time and event', async () => {
@@ -366,11 +366,11 @@ export function updateLeadContract(opened: () => OpenedStore): void {
           ),
         );
 
-        const leads = leadsOf(outcomes).sort((a, b) => a.updatedAt.getTime() - b.updatedAt.getTime());
+        const leads = changedLeads(outcomes).sort((a, b) => a.updatedAt.getTime() - b.updatedAt.getTime());
         expect(new Set(leads.map(({ updatedAt }) => updatedAt.getTime())).size).toBe(20);
         expect(await found(lead)).toEqual(leads.at(-1));
         const actors = leads.map(({ note }) => note?.replace('note ', 'm-'));
-        expect((await eventsOf(lead)).map(({ memberId }) => memberId)).toEqual(actors.toReversed());
+        expect((await listEvents(lead)).map(({ memberId }) => memberId)).toEqual(actors.toReversed());
       });
 
       test('exactly one of a concurrent creation, reopening and correction of a contact succeeds', async () => {
@@ -383,7 +383,7 @@ export function updateLeadContract(opened: () => OpenedStore): void {
             const rival = aLead({ contact });
             return (
               [
-                () => through(index).createLead(rival, claimsOf(rival)),
+                () => through(index).createLead(rival, keysFor(rival)),
                 () => moveLead(through(index), closed, 'new'),
                 () => correctLead(through(index), other, { contact }),
               ][index % 3] as () => Promise<{ readonly kind: string }>

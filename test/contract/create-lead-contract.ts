@@ -2,9 +2,9 @@ import { beforeEach, describe, expect, test } from 'vitest';
 import type { CreateLeadOutcome } from '../../src/domain/lead-creation.ts';
 import { newId } from '../../src/domain/new-id.ts';
 import type { Store } from '../../src/store/store.ts';
-import { aClaim, aLead, claimsOf, NOW, plus, STUDIO_ID, times } from '../support/builders.ts';
+import { aContactKey, aLead, keysFor, NOW, plus, STUDIO_ID, times } from '../support/builders.ts';
 import type { OpenedStore } from './opened-store.ts';
-import { actionsOn, changesIn, describeThroughStores, publicFormOf } from './store-actions.ts';
+import { actionsOn, changesIn, describeThroughStores, toPublicForm } from './store-actions.ts';
 
 /** The promises of `createLead`, also for concurrent writes of one key or contact. */
 export function createLeadContract(opened: () => OpenedStore): void {
@@ -22,13 +22,13 @@ export function createLeadContract(opened: () => OpenedStore): void {
         note: 'Calls back after six.',
         apiKeyId: newId(),
       });
-      const claims = claimsOf(lead);
-      await created(lead, claims);
+      const keys = keysFor(lead);
+      await created(lead, keys);
 
       expect(await store.findLead(lead.studioId, lead.id)).toEqual(lead);
-      expect(await store.findLeadByIdempotencyKey(lead.studioId, claims.idempotencyKey)).toEqual({
+      expect(await store.findLeadByIdempotencyKey(lead.studioId, keys.idempotencyKey)).toEqual({
         lead,
-        fingerprint: claims.fingerprint,
+        fingerprint: keys.fingerprint,
       });
       expect(await everyLead()).toEqual([lead]);
     });
@@ -44,7 +44,7 @@ export function createLeadContract(opened: () => OpenedStore): void {
         [`${text}\\`, `${text}\\`, null],
       ] as const) {
         const lead = await created(aLead({ displayName, note, sourceId, createdAt: new Date(-1) }));
-        expect(JSON.parse((await store.findPublicLead(lead.studioId, lead.id)) ?? '')).toEqual(publicFormOf(lead));
+        expect(JSON.parse((await store.findPublicLead(lead.studioId, lead.id)) ?? '')).toEqual(toPublicForm(lead));
         expect(await store.findLead(lead.studioId, lead.id)).toEqual(lead);
       }
       await everyLead();
@@ -53,17 +53,17 @@ export function createLeadContract(opened: () => OpenedStore): void {
     // @proves leads-43
     test('a lead keeps the API key that created it when it is repeated, moved or corrected', async () => {
       const lead = aLead({ apiKeyId: newId() });
-      const claims = claimsOf(lead);
-      await created(lead, claims);
+      const keys = keysFor(lead);
+      await created(lead, keys);
       const other = { ...lead, id: newId(), apiKeyId: newId() };
-      expect(await store.createLead(other, claims)).toEqual({ kind: 'replayed', lead });
+      expect(await store.createLead(other, keys)).toEqual({ kind: 'replayed', lead });
       const { updatedAt } = await moved(lead, 'contacted');
       const now = await corrected({ ...lead, updatedAt }, { displayName: 'Augusta', note: 'corrected' });
 
       expect(now).toMatchObject({ apiKeyId: lead.apiKeyId });
       store = await opened().reopen();
       const { studioId, id } = lead;
-      const { leads } = await store.findLeadsOfContact(studioId, claims.contactKeys);
+      const { leads } = await store.findLeadsOfContact(studioId, keys.contactKeys);
       const [change] = await changesIn(store, 1);
       const { records: walked } = await store.walkLeads(studioId, null, 10);
       const all = [await store.findLead(studioId, id), ...(await everyLead()), ...walked, ...leads, change?.lead];
@@ -74,20 +74,20 @@ export function createLeadContract(opened: () => OpenedStore): void {
 
     test('a repetition with the same key and data returns the first lead', async () => {
       const first = aLead();
-      const claims = claimsOf(first);
-      await created(first, claims);
+      const keys = keysFor(first);
+      await created(first, keys);
 
       const retry = { ...first, id: newId() };
 
-      expect(await store.createLead(retry, claims)).toEqual({ kind: 'replayed', lead: first });
+      expect(await store.createLead(retry, keys)).toEqual({ kind: 'replayed', lead: first });
       expect(await everyLead()).toEqual([first]);
     });
 
     test('the same key with other data is a conflict, whoever holds the contact, and writes nothing', async () => {
       const first = aLead();
-      const claims = claimsOf(first);
-      const { idempotencyKey, fingerprint } = claims;
-      await created(first, claims);
+      const keys = keysFor(first);
+      const { idempotencyKey, fingerprint } = keys;
+      await created(first, keys);
       const second = await created();
 
       for (const lead of [
@@ -95,11 +95,11 @@ export function createLeadContract(opened: () => OpenedStore): void {
         aLead({ contact: first.contact, note: 'other' }),
         aLead({ contact: second.contact }),
       ]) {
-        expect(await store.createLead(lead, claimsOf(lead, { idempotencyKey }))).toEqual({
+        expect(await store.createLead(lead, keysFor(lead, { idempotencyKey }))).toEqual({
           kind: 'idempotency-conflict',
         });
       }
-      const ofAnotherVersion = { ...claims, fingerprint: { ...fingerprint, version: fingerprint.version + 1 } };
+      const ofAnotherVersion = { ...keys, fingerprint: { ...fingerprint, version: fingerprint.version + 1 } };
       expect(await store.createLead({ ...first, id: newId() }, ofAnotherVersion)).toEqual({
         kind: 'idempotency-conflict',
       });
@@ -110,71 +110,71 @@ export function createLeadContract(opened: () => OpenedStore): void {
       const first = await created();
       const second = aLead({ contact: first.contact });
 
-      expect(await store.createLead(second, claimsOf(second))).toEqual({ kind: 'already-open', leadId: first.id });
+      expect(await store.createLead(second, keysFor(second))).toEqual({ kind: 'already-open', leadId: first.id });
       expect(await everyLead()).toEqual([first]);
     });
 
     test('a refused creation leaves its key free for other data', async () => {
       const first = await created();
       const refused = aLead({ contact: first.contact });
-      const { idempotencyKey } = claimsOf(refused);
-      await store.createLead(refused, claimsOf(refused, { idempotencyKey }));
+      const { idempotencyKey } = keysFor(refused);
+      await store.createLead(refused, keysFor(refused, { idempotencyKey }));
 
       expect(await store.findLeadByIdempotencyKey(STUDIO_ID, idempotencyKey)).toBeNull();
       const other = aLead();
-      await created(other, claimsOf(other, { idempotencyKey }));
+      await created(other, keysFor(other, { idempotencyKey }));
     });
 
     test('a replay returns the current lead, even if it is closed and another holds the contact', async () => {
       const lead = aLead();
-      const claims = claimsOf(lead);
-      await created(lead, claims);
+      const keys = keysFor(lead);
+      await created(lead, keys);
       const won = await moved(lead, 'won');
       await created(aLead({ contact: lead.contact }));
 
-      expect(await store.createLead({ ...lead, id: newId() }, claims)).toEqual({ kind: 'replayed', lead: won });
-      expect(await store.findLeadByIdempotencyKey(STUDIO_ID, claims.idempotencyKey)).toMatchObject({ lead: won });
+      expect(await store.createLead({ ...lead, id: newId() }, keys)).toEqual({ kind: 'replayed', lead: won });
+      expect(await store.findLeadByIdempotencyKey(STUDIO_ID, keys.idempotencyKey)).toMatchObject({ lead: won });
     });
 
     test('studios and contacts that differ only in letter case are different', async () => {
       const lead = aLead({ studioId: 'Studio' });
-      const claims = claimsOf(lead);
-      await created(lead, claims);
+      const keys = keysFor(lead);
+      await created(lead, keys);
 
       expect(await store.findLead('studio', lead.id)).toBeNull();
-      await created({ ...lead, id: newId(), studioId: 'studio' }, claims);
+      await created({ ...lead, id: newId(), studioId: 'studio' }, keys);
       for (const name of ['kEy', 'KeY']) {
         const other = aLead();
-        await created(other, claimsOf(other, { contactKeys: [aClaim(name)] }));
+        await created(other, keysFor(other, { contactKeys: [aContactKey(name)] }));
       }
     });
   });
 
   // @proves imports-1
   describe('creating closed leads', () => {
-    test('creating a closed lead claims no contact, and its contact and key find it', async () => {
+    test('creating a closed lead takes no contact, and its contact and key find it', async () => {
       const open = await created();
       const closed = aLead({ stage: 'won', contact: open.contact, updatedAt: plus(open.createdAt, 5000) });
-      const claims = claimsOf(closed);
-      await created(closed, claims);
+      const keys = keysFor(closed);
+      await created(closed, keys);
       await created(aLead({ stage: 'lost', contact: open.contact }));
 
       expect(await store.findLead(STUDIO_ID, closed.id)).toEqual(closed);
-      expect((await store.findLeadsOfContact(STUDIO_ID, claims.contactKeys)).leads).toHaveLength(3);
-      expect(await store.createLead(aLead({ stage: 'won', contact: open.contact }), claims)).toMatchObject({
+      expect((await store.findLeadsOfContact(STUDIO_ID, keys.contactKeys)).leads).toHaveLength(3);
+      expect(await store.createLead(aLead({ stage: 'won', contact: open.contact }), keys)).toMatchObject({
         kind: 'replayed',
         lead: { id: closed.id },
       });
       const rival = aLead({ contact: open.contact });
-      expect(await store.createLead(rival, claimsOf(rival))).toEqual({ kind: 'already-open', leadId: open.id });
+      expect(await store.createLead(rival, keysFor(rival))).toEqual({ kind: 'already-open', leadId: open.id });
       await moved(open, 'lost');
       await moved(closed, 'new');
-      expect(await store.createLead(rival, claimsOf(rival))).toEqual({ kind: 'already-open', leadId: closed.id });
+      expect(await store.createLead(rival, keysFor(rival))).toEqual({ kind: 'already-open', leadId: closed.id });
     });
 
     test('a closed lead enters the change feed with the time of writing', async () => {
       const lead = aLead({ createdAt: new Date('2019-05-04T00:00:00Z') });
-      await store.createLead(lead, claimsOf(lead), { now: NOW });
+      await store.createLead(lead, keysFor(lead), { now: NOW });
 
       expect(await changesIn(store, 1)).toMatchObject([{ lead, since: NOW }]);
     });
@@ -194,7 +194,7 @@ export function createLeadContract(opened: () => OpenedStore): void {
         const outcomes = await Promise.all(
           times(50, (index) => {
             const lead = aLead({ note: `body ${index}` });
-            return through(index).createLead(lead, claimsOf(lead, { idempotencyKey }));
+            return through(index).createLead(lead, keysFor(lead, { idempotencyKey }));
           }),
         );
 
@@ -208,13 +208,13 @@ export function createLeadContract(opened: () => OpenedStore): void {
         const { contact } = aLead();
         const requests = times(5, () => {
           const lead = aLead({ contact });
-          return { lead, claims: claimsOf(lead) };
+          return { lead, keys: keysFor(lead) };
         });
 
         const outcomes = await Promise.all(
           times(100, (index) => {
-            const { lead, claims } = requests[index % 5] as (typeof requests)[number];
-            return through(index).createLead({ ...lead, id: newId() }, claims);
+            const { lead, keys } = requests[index % 5] as (typeof requests)[number];
+            return through(index).createLead({ ...lead, id: newId() }, keys);
           }),
         );
 

@@ -10,8 +10,8 @@ import {
   anApiKey,
   aStudio,
   BY,
-  claimsOf,
   HARD_TEXTS,
+  keysFor,
   NOW,
   STUDIO_ID,
   times,
@@ -61,7 +61,7 @@ export function durabilityContract(opened: () => OpenedStore): void {
     test('closing waits for writes in flight', async () => {
       const another = await opened().another();
       const leads = times(20, () => aLead());
-      const writes = leads.map((lead) => store.createLead(lead, claimsOf(lead)));
+      const writes = leads.map((lead) => store.createLead(lead, keysFor(lead)));
 
       await store.close();
 

@@ -9,18 +9,18 @@ import {
   anApiKey,
   aStudio,
   BY,
-  claimsOf,
+  keysFor,
   NOW,
   STUDIO_ID,
 } from '../support/builders.ts';
-import { correctLead, moveLead, replacementOf } from './store-actions.ts';
+import { aReplacement, correctLead, moveLead } from './store-actions.ts';
 
 /** The records that the calls use. */
 export const lead = aLead({ createdAt: NOW });
 export const key = anApiKey();
 export const source = aLeadSource();
 
-const claims = claimsOf(lead);
+const keys = keysFor(lead);
 const ofLead = { studioId: STUDIO_ID, leadId: lead.id };
 const ofKey = { studioId: STUDIO_ID, keyId: key.id };
 
@@ -30,7 +30,7 @@ export async function arrange(store: Store): Promise<void> {
   await store.putMember(aMember(), BY);
   await store.putLeadSource(source, BY);
   await store.createApiKey(key, NOW);
-  await store.createLead(lead, claims);
+  await store.createLead(lead, keys);
   // Listing changes first distributes pending ones, which is a write.
   await store.distributeLeadChanges();
 }
@@ -52,7 +52,7 @@ const CALLS: { readonly [Method in Exclude<keyof Store, 'close'>]: readonly ['re
   listLeadsToCount: ['reads', (store) => store.listLeadsToCount(STUDIO_ID, null, 10)],
   measureStage: ['reads', (store) => store.measureStage(STUDIO_ID, 'new', undefined, 10)],
   walkLeads: ['reads', (store) => store.walkLeads(STUDIO_ID, null, 10)],
-  findLeadsOfContact: ['reads', (store) => store.findLeadsOfContact(STUDIO_ID, claims.contactKeys)],
+  findLeadsOfContact: ['reads', (store) => store.findLeadsOfContact(STUDIO_ID, keys.contactKeys)],
   changeLeadStage: ['writes', (store) => moveLead(store, lead, 'won')],
   updateLead: ['writes', (store) => correctLead(store, lead, { displayName: 'Ada King' })],
   isLeadChangeApplied: ['reads', (store) => store.isLeadChangeApplied(STUDIO_ID, lead.id, newId())],
@@ -86,7 +86,7 @@ const CALLS: { readonly [Method in Exclude<keyof Store, 'close'>]: readonly ['re
   createApiKey: ['writes', (store) => store.createApiKey(anApiKey(), NOW)],
   listLiveApiKeys: ['reads', (store) => store.listLiveApiKeys(STUDIO_ID)],
   listFormerApiKeys: ['reads', (store) => store.listFormerApiKeys(STUDIO_ID, null, 10)],
-  replaceApiKey: ['writes', (store) => store.replaceApiKey(replacementOf(key))],
+  replaceApiKey: ['writes', (store) => store.replaceApiKey(aReplacement(key))],
   revokeApiKey: ['writes', (store) => store.revokeApiKey(STUDIO_ID, key.id, BY)],
   putApiKeyQuota: ['writes', (store) => store.putApiKeyQuota(STUDIO_ID, key.id, 50, BY)],
   recordApiKeyUse: ['writes', (store) => store.recordApiKeyUse({ ...ofKey, now: NOW, unlessSince: NOW })],
@@ -117,5 +117,5 @@ export const WRITES = named.filter(({ kind }) => kind === 'writes');
 /** Creates a lead unrelated to any other. */
 export function createAnother(store: Store) {
   const another = aLead();
-  return store.createLead(another, claimsOf(another));
+  return store.createLead(another, keysFor(another));
 }

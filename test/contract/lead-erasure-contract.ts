@@ -3,17 +3,17 @@ import { DEFAULT_CONSUMER } from '../../src/domain/consumer.ts';
 import type { Lead } from '../../src/domain/lead.ts';
 import { newId } from '../../src/domain/new-id.ts';
 import type { Store } from '../../src/store/store.ts';
-import { aLead, aStudio, BY, claimsOf, NOW, plus, STUDIO_ID, times } from '../support/builders.ts';
+import { aLead, aStudio, BY, keysFor, NOW, plus, STUDIO_ID, times } from '../support/builders.ts';
 import { contradictionsIn } from '../support/contradictions.ts';
 import type { OpenedStore } from './opened-store.ts';
 import {
   acknowledgeIn,
-  acknowledgementOf,
   actionsOn,
   changesIn,
   correctLead,
   createdConsumer,
   moveLead,
+  toAcknowledgement,
 } from './store-actions.ts';
 
 /** The promises of `LeadErasureStore`. */
@@ -65,7 +65,7 @@ export function leadErasureContract(opened: () => OpenedStore): void {
         expect((await store.listLeads(studioId, null, 10)).records).toEqual([other]);
         expect(await move(lead, 'lost')).toEqual({ kind: 'not-found' });
         expect(await rename(lead, 'Ada')).toEqual({ kind: 'not-found' });
-        expect((await store.findLeadsOfContact(studioId, claimsOf(lead).contactKeys)).leads).toEqual([]);
+        expect((await store.findLeadsOfContact(studioId, keysFor(lead).contactKeys)).leads).toEqual([]);
         await created(aLead({ contact: lead.contact }));
       },
     );
@@ -87,7 +87,7 @@ export function leadErasureContract(opened: () => OpenedStore): void {
       expect(await deleted()).toBe(0);
       const changes = (await store.listDeliveries(number, 10))?.changes ?? [];
       expect(await deleted()).toBe(0);
-      const [ofFirst] = changes.filter(({ lead }) => lead.id === first.id).map(acknowledgementOf);
+      const [ofFirst] = changes.filter(({ lead }) => lead.id === first.id).map(toAcknowledgement);
       if (!ofFirst) return expect.fail('it was not sent');
       await store.acknowledgeDeliveries(number, [ofFirst]);
       expect(await deleted(plus(now, -1))).toBe(0);
@@ -103,9 +103,9 @@ export function leadErasureContract(opened: () => OpenedStore): void {
       expect(await deleted()).toBe(1);
       expect(await store.findLead(STUDIO_ID, open.id)).toEqual(open);
       expect(await store.presenceOfLead('studio-2', theirs.id)).toBe('erased');
-      const { idempotencyKey } = claimsOf(first);
+      const { idempotencyKey } = keysFor(first);
       const again = aLead();
-      expect(await store.createLead(again, claimsOf(again, { idempotencyKey }))).toMatchObject({ kind: 'created' });
+      expect(await store.createLead(again, keysFor(again, { idempotencyKey }))).toMatchObject({ kind: 'created' });
       expect(await store.deleteErasedLeads('studio-none', all, now)).toBe(0);
     });
 
@@ -116,9 +116,9 @@ export function leadErasureContract(opened: () => OpenedStore): void {
       const contacts = ['first', 'second', 'third'].map(
         (name) => ({ type: 'email', value: `${name}@example.org` }) as const,
       );
-      const keysOf = (contact: Lead['contact']) => claimsOf(aLead({ contact })).contactKeys;
+      const computeKeys = (contact: Lead['contact']) => keysFor(aLead({ contact })).contactKeys;
       const foundBy = async (contact: Lead['contact'], former?: 'former') =>
-        (await store.findLeadsOfContact(STUDIO_ID, keysOf(contact), former)).leads.map(({ id }) => id);
+        (await store.findLeadsOfContact(STUDIO_ID, computeKeys(contact), former)).leads.map(({ id }) => id);
       const [first, second, third] = contacts as [Lead['contact'], Lead['contact'], Lead['contact']];
       await correctLead(store, lead, { contact: second }, { now: plus(lead.createdAt, 1) });
       await move({ ...lead, contact: second }, 'won');
@@ -137,19 +137,19 @@ export function leadErasureContract(opened: () => OpenedStore): void {
         for (const former of [undefined, 'former'] as const)
           expect(await foundBy(contact, former)).not.toContain(lead.id);
       }
-      expect((await store.findLeadsOfContact('studio-2', keysOf(first))).leads).toEqual([theirs]);
+      expect((await store.findLeadsOfContact('studio-2', computeKeys(first))).leads).toEqual([theirs]);
     });
 
     test("repeating an erased lead's key reports the erasure, whatever the data, and writes nothing", async () => {
       const lead = aLead();
-      const claims = claimsOf(lead);
-      await created(lead, claims);
+      const keys = keysFor(lead);
+      await created(lead, keys);
       await erase(lead);
-      const { idempotencyKey } = claims;
+      const { idempotencyKey } = keys;
 
-      expect(await store.createLead({ ...lead, id: newId() }, claims)).toEqual({ kind: 'erased' });
+      expect(await store.createLead({ ...lead, id: newId() }, keys)).toEqual({ kind: 'erased' });
       const other = aLead();
-      expect(await store.createLead(other, claimsOf(other, { idempotencyKey }))).toEqual({ kind: 'erased' });
+      expect(await store.createLead(other, keysFor(other, { idempotencyKey }))).toEqual({ kind: 'erased' });
       expect(await store.findLeadByIdempotencyKey(STUDIO_ID, idempotencyKey)).toEqual({ kind: 'erased' });
       expect((await store.listLeads(STUDIO_ID, null, 10)).records).toEqual([]);
     });

@@ -5,8 +5,8 @@ import { mongoUrlFault } from '../../src/store/mongo/database-name.ts';
 import { openMongoStore } from '../../src/store/mongo/mongo-store.ts';
 import { StoreUnavailable } from '../../src/store/port/faults.ts';
 import type { Store } from '../../src/store/store.ts';
-import { aLead, aMember, anApiKey, aStudio, BY, claimsOf, NOW } from '../support/builders.ts';
-import { type FakeMongoDb, nameOf, PRIMARY, refusal, SECONDARY, startFakeMongoDb } from '../support/fake-mongodb.ts';
+import { aLead, aMember, anApiKey, aStudio, BY, keysFor, NOW } from '../support/builders.ts';
+import { type FakeMongoDb, findName, PRIMARY, refusal, SECONDARY, startFakeMongoDb } from '../support/fake-mongodb.ts';
 import { READS, WRITES } from './every-call.ts';
 
 /** Commands that depend on stored data. */
@@ -93,7 +93,7 @@ describe('whatever the address says', () => {
 
     const read = dataCommands(fake.commands);
     expect(
-      read.map(({ $db, ...command }) => `${accepted[Number($db.replace('option-', ''))]}: ${nameOf(command)}`),
+      read.map(({ $db, ...command }) => `${accepted[Number($db.replace('option-', ''))]}: ${findName(command)}`),
     ).toEqual([]);
   });
 
@@ -117,7 +117,7 @@ describe('whatever the address says', () => {
       // A busy machine may answer after a call's deadline.
       if (isConnected) await vi.waitFor(() => useSome(store), { timeout: 100_000 });
       await store.close();
-      const concerns = concernsOf(fake.commands);
+      const concerns = listConcerns(fake.commands);
       expect({ options, concerns: { ...plain, ...concerns } }).toEqual({ options, concerns: plain });
     });
   });
@@ -135,7 +135,7 @@ describe('a server that the address leads to directly', () => {
     await expect.poll(() => store.check().then(String, String)).toContain('is not the primary of its replica set');
     fake.commands.length = 0;
     await expect(store.findStudio('a')).rejects.toThrow('is not the primary of its replica set');
-    expect(fake.commands.filter((command) => nameOf(command) === 'find')).toEqual([]);
+    expect(fake.commands.filter((command) => findName(command) === 'find')).toEqual([]);
 
     fake.hello = PRIMARY;
     fake.disconnect();
@@ -186,8 +186,8 @@ async function concernsWith(options: string) {
   await store.check();
   await useAll(store);
   await store.close();
-  const concerns = concernsOf(fake.commands);
-  for (const command of fake.commands) expect(concerns).toMatchObject(concernsOf([command]));
+  const concerns = listConcerns(fake.commands);
+  for (const command of fake.commands) expect(concerns).toMatchObject(listConcerns([command]));
   return concerns;
 }
 
@@ -201,22 +201,22 @@ async function useAll(store: Store): Promise<void> {
 async function useSome(store: Store): Promise<void> {
   const [lead, key] = [aLead(), anApiKey()];
   await store.putStudio(aStudio(), BY);
-  await store.createLead(lead, claimsOf(lead));
+  await store.createLead(lead, keysFor(lead));
   await store.recordApiKeyUse({ studioId: key.studioId, keyId: key.id, now: NOW, unlessSince: NOW });
   await store.removeMember(lead.studioId, aMember().id, BY);
   await store.measureDeliveries(1, 1);
 }
 
-const dataCommands = (commands: readonly Document[]) => commands.filter((command) => DATA.includes(nameOf(command)));
+const dataCommands = (commands: readonly Document[]) => commands.filter((command) => DATA.includes(findName(command)));
 
 /** Returns the concerns and the read preference of each kind of command. */
-function concernsOf(commands: readonly Document[]): Record<string, unknown> {
+function listConcerns(commands: readonly Document[]): Record<string, unknown> {
   return Object.fromEntries(
     dataCommands(commands).map((command) => {
       const { readConcern, writeConcern, $readPreference } = command;
       // On a direct connection the driver lets any server answer; the store has checked by then that it is the primary.
       const preference = /^primary/.test($readPreference?.mode ?? 'primary') ? 'primary' : $readPreference;
-      return [nameOf(command), { readConcern, writeConcern, preference }];
+      return [findName(command), { readConcern, writeConcern, preference }];
     }),
   );
 }

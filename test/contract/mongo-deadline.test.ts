@@ -1,13 +1,13 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
-import type { LeadClaims } from '../../src/domain/lead.ts';
+import type { LeadKeys } from '../../src/domain/lead.ts';
 import { StoreUnavailable } from '../../src/store/port/faults.ts';
 import type { Store } from '../../src/store/store.ts';
-import { aLead, aMember, anApiKey, aStudio, BY, claimsOf, NOW, STUDIO_ID, times } from '../support/builders.ts';
+import { aLead, aMember, anApiKey, aStudio, BY, keysFor, NOW, STUDIO_ID, times } from '../support/builders.ts';
 import { describeWithMongoServer, isCommand, type MongoWireServer, startWireServer } from '../support/mongodb.ts';
 import { openedStore, untilChecked } from '../support/patience.ts';
 import { startProxy, type TcpProxy } from '../tools/tcp-proxy.ts';
-import { moveLead, replacementOf } from './store-actions.ts';
+import { aReplacement, moveLead } from './store-actions.ts';
 
 /** Between a call's deadline, 4 s, and the 20 s or more that these calls take without one. */
 const MAX_CALL_MS = 10_000;
@@ -21,7 +21,7 @@ describeWithMongoServer('the deadline of a call to MongoDB', () => {
   let store: Store;
 
   const lead = aLead();
-  const claims = claimsOf(lead);
+  const keys = keysFor(lead);
   const key = anApiKey();
 
   beforeAll(async () => {
@@ -31,7 +31,7 @@ describeWithMongoServer('the deadline of a call to MongoDB', () => {
     store = await openedStore(`mongodb://127.0.0.1:${proxy.port}/test-${randomUUID()}`);
     await store.putStudio(aStudio(), BY);
     await store.putMember(aMember(), BY);
-    await store.createLead(lead, claims);
+    await store.createLead(lead, keys);
     await store.createApiKey(key, NOW);
   });
   afterAll(async () => {
@@ -45,14 +45,14 @@ describeWithMongoServer('the deadline of a call to MongoDB', () => {
     await untilChecked(store);
   });
 
-  const create = (another = aLead(), itsClaims: LeadClaims = claimsOf(another)) => store.createLead(another, itsClaims);
+  const create = (another = aLead(), itsKeys: LeadKeys = keysFor(another)) => store.createLead(another, itsKeys);
 
   /** Calls that repeat their steps until the outcome is certain. */
   const calls: Record<string, () => Promise<unknown>> = {
     createLead: () => create(),
     changeLeadStage: () => moveLead(store, lead, 'won'),
     createApiKey: () => store.createApiKey(anApiKey(), NOW),
-    replaceApiKey: () => store.replaceApiKey(replacementOf(key)),
+    replaceApiKey: () => store.replaceApiKey(aReplacement(key)),
   };
 
   // @proves crashes-30 mongodb-1
@@ -69,20 +69,20 @@ describeWithMongoServer('the deadline of a call to MongoDB', () => {
   test('a call blocked by one that never ends fails in time, and blocks none after recovery', async () => {
     mongo.pause();
     const [contested, other] = [aLead(), aLead()];
-    const itsClaims = claimsOf(contested);
+    const itsKeys = keysFor(contested);
 
     await Promise.all([
       // Calls for one idempotency key, one contact, and the keys of one studio; the first of each blocks the others.
-      ...times(20, () => expectUnavailable(create({ ...contested, id: randomUUID() }, itsClaims))),
+      ...times(20, () => expectUnavailable(create({ ...contested, id: randomUUID() }, itsKeys))),
       ...times(20, () => expectUnavailable(create(aLead({ contact: other.contact })))),
       ...times(20, () => expectUnavailable(store.createApiKey(anApiKey(), NOW), 'createApiKey')),
     ]);
 
     mongo.resume();
     await untilChecked(store);
-    expect(['created', 'replayed']).toContain((await create(contested, itsClaims)).kind);
-    const found = await store.findLeadByIdempotencyKey(STUDIO_ID, itsClaims.idempotencyKey);
-    expect(found).toMatchObject({ fingerprint: itsClaims.fingerprint });
+    expect(['created', 'replayed']).toContain((await create(contested, itsKeys)).kind);
+    const found = await store.findLeadByIdempotencyKey(STUDIO_ID, itsKeys.idempotencyKey);
+    expect(found).toMatchObject({ fingerprint: itsKeys.fingerprint });
   });
 
   async function expectUnavailable(call: Promise<unknown>, name = 'createLead'): Promise<void> {

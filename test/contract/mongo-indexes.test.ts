@@ -4,13 +4,13 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import { errorSummary } from '../../common/error-summary.ts';
 import { examine } from '../../operator/doctor/examine.ts';
 import { MAX_LIVE_KEYS } from '../../src/domain/api-key.ts';
-import type { LeadClaims } from '../../src/domain/lead.ts';
+import type { LeadKeys } from '../../src/domain/lead.ts';
 import { INDEXES, type Index, indexFaults, indexKeeper } from '../../src/store/mongo/indexes.ts';
 import { type LeadDocument, leadDocument } from '../../src/store/mongo/lead-documents.ts';
 import { StoreUnavailable } from '../../src/store/port/faults.ts';
 import type { Store } from '../../src/store/store.ts';
-import { aLead, aMember, anApiKey, aStudio, BY, claimsOf, NOW, STUDIO_ID, times } from '../support/builders.ts';
-import { aStoreOnAFake, nameOf, refusal } from '../support/fake-mongodb.ts';
+import { aLead, aMember, anApiKey, aStudio, BY, keysFor, NOW, STUDIO_ID, times } from '../support/builders.ts';
+import { aStoreOnAFake, findName, refusal } from '../support/fake-mongodb.ts';
 import { describeWithMongo } from '../support/mongodb.ts';
 import { openedStore } from '../support/patience.ts';
 import { correctLead, moveLead } from './store-actions.ts';
@@ -40,21 +40,21 @@ describeWithMongo('the indexes in MongoDB', (mongoUrl) => {
     const opened = await aDatabase();
     const store = await opened.open();
     const [alone, closed, first] = [aLead(), aLead(), aLead()];
-    const firstClaims = claimsOf(first);
-    await store.createLead(alone, claimsOf(alone));
-    await store.createLead(closed, claimsOf(closed));
+    const firstKeys = keysFor(first);
+    await store.createLead(alone, keysFor(alone));
+    await store.createLead(closed, keysFor(closed));
     await moveLead(store, closed, 'lost');
-    await store.createLead(first, firstClaims);
+    await store.createLead(first, firstKeys);
     await opened.leads.dropIndex(by === 'key' ? 'idempotencyKey' : 'openContact');
     const second = aLead();
-    const { idempotencyKey, contactKeys } = firstClaims;
+    const { idempotencyKey, contactKeys } = firstKeys;
     const same = by === 'key' ? { idempotencyKey } : { contactKeys };
-    await opened.leads.insertOne(leadDocument(second, claimsOf(second, same)));
+    await opened.leads.insertOne(leadDocument(second, keysFor(second, same)));
     await untilChecked(store, /cannot be built/);
     return { ...opened, store, alone, closed, first, second };
   }
 
-  const create = (store: Store, lead = aLead(), claims: LeadClaims = claimsOf(lead)) => store.createLead(lead, claims);
+  const create = (store: Store, lead = aLead(), keys: LeadKeys = keysFor(lead)) => store.createLead(lead, keys);
 
   /** Returns the message of a failed check, or "ok". */
   const checked = (store: Store) =>
@@ -148,7 +148,7 @@ describeWithMongo('the indexes in MongoDB', (mongoUrl) => {
       const { store, alone, closed, first } = await aDatabaseWithDuplicates('key');
       const lead = aLead();
 
-      await expect(store.createLead(lead, claimsOf(lead))).rejects.toBeInstanceOf(StoreUnavailable);
+      await expect(store.createLead(lead, keysFor(lead))).rejects.toBeInstanceOf(StoreUnavailable);
       expect(await store.findLead(STUDIO_ID, alone.id)).toEqual(alone);
       expect((await store.listLeads(STUDIO_ID, null, 10)).records).toHaveLength(4);
       expect(await moveLead(store, alone, 'contacted')).toMatchObject({ kind: 'changed' });
@@ -187,14 +187,14 @@ describeWithMongo('the indexes in MongoDB', (mongoUrl) => {
 
 // @proves crashes-29
 describe('the checks of the indexes', () => {
-  const create = (store: Store, lead = aLead()) => store.createLead(lead, claimsOf(lead));
+  const create = (store: Store, lead = aLead()) => store.createLead(lead, keysFor(lead));
 
   test('index checks are limited by time and not repeated for each creation', async () => {
     const { fake, store } = await aStoreOnAFake();
 
     for (const lead of times(50, () => aLead())) await create(store, lead);
 
-    const names = fake.commands.map(nameOf);
+    const names = fake.commands.map(findName);
     expect(names.filter((name) => name === 'insert')).toHaveLength(50);
     expect(names.filter((name) => name === 'listIndexes').length).toBeLessThan(50);
   });
@@ -206,7 +206,7 @@ describe('the checks of the indexes', () => {
     fake.disconnect();
     await store.findLead(STUDIO_ID, aLead().id);
     await expect(create(store)).rejects.toThrow(/leads\.openContact is missing/);
-    expect(fake.commands.map(nameOf)).not.toContain('insert');
+    expect(fake.commands.map(findName)).not.toContain('insert');
   });
 
   test('a failed check of the indexes prevents creations', async () => {
@@ -246,7 +246,7 @@ describe('an index as MongoDB lists it', () => {
   const [openContact] = INDEXES;
   const listing = (more: Document): Document => ({ v: 2, key: openContact?.key, name: 'x', unique: true, ...more });
   /** Returns the faults of a listing. No server in tests can produce all of them. */
-  const faultsOf = async (...listed: Document[]) => {
+  const collectFaults = async (...listed: Document[]) => {
     const others = INDEXES.slice(1).map(({ key, name, unique }) => ({ v: 2, key, name, unique }));
     const command = async () => ({ cursor: { firstBatch: [...others, ...listed] } });
     return (await indexFaults({ command } as unknown as Db, 'leads')).map(({ fault }) => fault);
@@ -263,7 +263,7 @@ describe('an index as MongoDB lists it', () => {
     // It does not prevent duplicates until it is built.
     ['not built yet', { spec: listing({}), buildUUID: new UUID() }, 'is being built'],
   ])('an index does not count when it is %s', async (_what, listed, fault) => {
-    expect(await faultsOf(listed)).toEqual([expect.stringContaining(fault)]);
-    expect(await faultsOf(listed, listing({}))).toEqual([]);
+    expect(await collectFaults(listed)).toEqual([expect.stringContaining(fault)]);
+    expect(await collectFaults(listed, listing({}))).toEqual([]);
   });
 });

@@ -5,7 +5,7 @@ import { MAX_APPLIED_REQUESTS } from '../../src/domain/audit.ts';
 import type { Lead } from '../../src/domain/lead.ts';
 import { StoreUnavailable } from '../../src/store/port/faults.ts';
 import type { Store } from '../../src/store/store.ts';
-import { aConsumer, aLead, aMember, aStudio, BY, claimsOf, STUDIO_ID, times } from '../support/builders.ts';
+import { aConsumer, aLead, aMember, aStudio, BY, keysFor, STUDIO_ID, times } from '../support/builders.ts';
 import { describeWithMongo, isCommand } from '../support/mongodb.ts';
 import { openedStore } from '../support/patience.ts';
 import { startProxy, type TcpProxy } from '../tools/tcp-proxy.ts';
@@ -74,11 +74,11 @@ describeWithMongo('a change in MongoDB whose reply is lost', (mongoUrl) => {
     ['erased', false, ({ id: leadId }: Lead) => other.eraseLead({ studioId: STUDIO_ID, leadId, ...BY })],
   ])('a retry after a lost reply stores no enquiry twice if its lead is %s meanwhile', async (_, isKept, rival) => {
     const lead = aLead();
-    await other.createLead(lead, claimsOf(lead));
+    await other.createLead(lead, keysFor(lead));
     const again = aLead({ contact: lead.contact, note: 'again' });
     proxy.loseReplies({ of: isCommand('update'), meanwhile: () => rival(lead) });
 
-    const outcome = await store.createLead(again, claimsOf(again), { keepsEnquiry: true });
+    const outcome = await store.createLead(again, keysFor(again), { keepsEnquiry: true });
 
     expect(proxy.lost()).toBe(1);
     // An erased lead has no record of its enquiries, so the retry creates a lead.
@@ -95,8 +95,8 @@ describeWithMongo('a change in MongoDB whose reply is lost', (mongoUrl) => {
     proxy.loseReplies({ of: isCommand('update'), meanwhile: async () => {} });
 
     const outcomes = await Promise.all([
-      store.createLead(lead, claimsOf(lead)),
-      store.createLead(again, claimsOf(again), { keepsEnquiry: true }),
+      store.createLead(lead, keysFor(lead)),
+      store.createLead(again, keysFor(again), { keepsEnquiry: true }),
     ]);
 
     expect(proxy.lost()).toBe(1);
@@ -154,15 +154,16 @@ describeWithMongo('a change in MongoDB whose reply is lost', (mongoUrl) => {
   });
 
   async function withStudios<Result>(
-    work: (studios: ReturnType<typeof studiosOf>) => Promise<Result>,
+    work: (studios: ReturnType<typeof listStudios>) => Promise<Result>,
   ): Promise<Result> {
     const client = new MongoClient(url());
     try {
-      return await work(studiosOf(client));
+      return await work(listStudios(client));
     } finally {
       await client.close();
     }
   }
 });
 
-const studiosOf = (client: MongoClient) => client.db().collection<{ _id: string; appliedRequests: UUID[] }>('studios');
+const listStudios = (client: MongoClient) =>
+  client.db().collection<{ _id: string; appliedRequests: UUID[] }>('studios');

@@ -24,20 +24,20 @@ import {
   aSecretHash,
   aStudio,
   BY,
-  claimsOf,
+  keysFor,
   NOW,
   plus,
   STUDIO_ID,
   times,
 } from '../support/builders.ts';
 import { describeWithMongo } from '../support/mongodb.ts';
-import { sizeOf } from '../tools/size-of.ts';
-import { acknowledgementOf, moveLead, replacementOf } from './store-actions.ts';
+import { testSize } from '../tools/test-size.ts';
+import { aReplacement, moveLead, toAcknowledgement } from './store-actions.ts';
 
 /** Enough for a scan of a collection, or of one studio, to show in the plan. */
-const STUDIOS = sizeOf('PLANNED_STUDIOS', { usual: 100, soak: 5000 });
+const STUDIOS = testSize('PLANNED_STUDIOS', { usual: 100, soak: 5000 });
 const BUSY_STUDIOS = 4;
-const LEADS_PER_BUSY_STUDIO = sizeOf('PLANNED_LEADS', { usual: 1000, soak: 250_000 });
+const LEADS_PER_BUSY_STUDIO = testSize('PLANNED_LEADS', { usual: 1000, soak: 250_000 });
 const DELIVERED_LEADS = 1000;
 const RECORDED = 200;
 const STUDIOS_WITH_KEYS = 100;
@@ -89,20 +89,20 @@ describeWithMongo('MongoDB query plans', (mongoUrl) => {
   // Writes without the product's deadline: on a busy machine a thousand inserts may take longer.
   const leads = () => database().collection<LeadDocument>('leads');
   const lead = aLead();
-  const claims = claimsOf(lead);
+  const leadKeys = keysFor(lead);
   const closedLead = aLead({ stage: 'lost' });
-  const closedClaims = claimsOf(closedLead);
+  const closedKeys = keysFor(closedLead);
   const openLead = aLead();
   const erasedLead = aLead({ studioId: 'studio-erased' });
   const key = anApiKey();
   const history: HistoryEntry[] = [{ action: 'lead-stage-changed', memberId: null, time: NOW, from: 'new', to: 'won' }];
-  const studioOf = (index: number) => (index === 0 ? STUDIO_ID : `studio-${index + 1}`);
+  const findStudio = (index: number) => (index === 0 ? STUDIO_ID : `studio-${index + 1}`);
 
   beforeAll(async () => {
     client = new MongoClient(new URL(`/test-${randomUUID()}`, mongoUrl()).href, { monitorCommands: true });
     sent = [];
     received = [];
-    client.on('commandStarted', (event) => sent.push(...queriesOf(event)));
+    client.on('commandStarted', (event) => sent.push(...listQueries(event)));
     client.on('commandStarted', ({ command }) => {
       mostUpdates = Math.max(mostUpdates, command.updates?.length ?? 0);
     });
@@ -117,26 +117,27 @@ describeWithMongo('MongoDB query plans', (mongoUrl) => {
     };
     store = storeOn(connection);
 
-    for (const studio of times(STUDIOS, (index) => aStudio({ id: studioOf(index) }))) await store.putStudio(studio, BY);
+    for (const studio of times(STUDIOS, (index) => aStudio({ id: findStudio(index) })))
+      await store.putStudio(studio, BY);
     await store.putMember(aMember(), BY);
     // The leads of the busy studios are interleaved.
     for (let batch = 0; batch < LEADS_PER_BUSY_STUDIO; batch += 250) {
       const documents = times(250 * BUSY_STUDIOS, (index) => {
-        const each = aLead({ studioId: studioOf(index % BUSY_STUDIOS) });
+        const each = aLead({ studioId: findStudio(index % BUSY_STUDIOS) });
         const updatedAt = plus(START, -(batch * BUSY_STUDIOS + index) * CHANGE_EVERY_MS);
-        return { ...leadDocument(each, claimsOf(each)), updatedAt, changes: { since: ACKNOWLEDGED } };
+        return { ...leadDocument(each, keysFor(each)), updatedAt, changes: { since: ACKNOWLEDGED } };
       });
       await leads().insertMany(documents, { ordered: false });
     }
     await leads().insertMany([
-      { ...leadDocument(lead, claims), history },
-      { ...leadDocument(closedLead, closedClaims), history },
-      { ...leadDocument(openLead, claimsOf(openLead)), history },
-      { ...leadDocument(erasedLead, claimsOf(erasedLead)), erasedAt: NOW },
+      { ...leadDocument(lead, leadKeys), history },
+      { ...leadDocument(closedLead, closedKeys), history },
+      { ...leadDocument(openLead, keysFor(openLead)), history },
+      { ...leadDocument(erasedLead, keysFor(erasedLead)), erasedAt: NOW },
     ]);
     await collections.oldEvents.insertOne({ _id: oldEventsId('leads', leadKey(STUDIO_ID, lead.id), 0), history });
     const keys = times(STUDIOS_WITH_KEYS * (LIVE_KEYS + REVOKED_KEYS), (index) => {
-      const each = index === 0 ? key : anApiKey({ studioId: studioOf(index % STUDIOS_WITH_KEYS) });
+      const each = index === 0 ? key : anApiKey({ studioId: findStudio(index % STUDIOS_WITH_KEYS) });
       const slot = Math.floor(index / STUDIOS_WITH_KEYS);
       const document = apiKeyDocument(
         slot < LIVE_KEYS ? each : { ...each, revokedAt: NOW },
@@ -157,7 +158,7 @@ describeWithMongo('MongoDB query plans', (mongoUrl) => {
     );
     await database().collection<DeliveryDocument>('deliveries').insertMany(delivered, { ordered: false });
     await store.recordRequests(
-      times(BUSY_STUDIOS * RECORDED, (index) => aLoggedRequest({ studioId: studioOf(index % BUSY_STUDIOS) })),
+      times(BUSY_STUDIOS * RECORDED, (index) => aLoggedRequest({ studioId: findStudio(index % BUSY_STUDIOS) })),
     );
     // A million leads take ten minutes on FerretDB.
   }, 3_600_000);
@@ -167,13 +168,13 @@ describeWithMongo('MongoDB query plans', (mongoUrl) => {
   });
 
   /** Returns the plans of all queries of a call, in the order in which they were sent. */
-  async function plansOf(call: () => Promise<unknown>): Promise<Plan[]> {
+  async function explain(call: () => Promise<unknown>): Promise<Plan[]> {
     sent = [];
     await call();
     const plans: Plan[] = [];
     for (const { collection: find, ...query } of [...sent]) {
       const command = { explain: { find, ...withoutAbsent(query) }, verbosity: 'executionStats' };
-      plans.push(planOf(await database().command(command)));
+      plans.push(findPlan(await database().command(command)));
     }
     return plans;
   }
@@ -184,7 +185,7 @@ describeWithMongo('MongoDB query plans', (mongoUrl) => {
     'a creation for a contact with an open lead': [
       ['idempotencyKey', 'openContact', 'idempotencyKey'],
       1,
-      () => store.createLead(aLead({ contact }), claimsOf(lead)),
+      () => store.createLead(aLead({ contact }), keysFor(lead)),
     ],
     'the recorded requests of a studio': [['_id_'], PAGE + 2, () => store.listRequests(studioId, null, PAGE)],
     'deleting old recorded requests': [
@@ -197,7 +198,7 @@ describeWithMongo('MongoDB query plans', (mongoUrl) => {
     'the leads of a contact, open and closed': [
       ['openContact'],
       4,
-      () => store.findLeadsOfContact(studioId, [...claims.contactKeys, ...closedClaims.contactKeys]),
+      () => store.findLeadsOfContact(studioId, [...leadKeys.contactKeys, ...closedKeys.contactKeys]),
     ],
     'a later page': [
       ['_id_'],
@@ -232,7 +233,7 @@ describeWithMongo('MongoDB query plans', (mongoUrl) => {
     'a change of stage that another open lead forbids': [
       ['_id_', '_id_', 'openContact'],
       1,
-      () => moveLead(store as Store, closedLead, 'new', { claims: { ...claims, contact: closedLead.contact } }),
+      () => moveLead(store as Store, closedLead, 'new', { keys: { ...leadKeys, contact: closedLead.contact } }),
     ],
     "a key's creation": [['slot'], 50, () => store.createApiKey(anApiKey(), NOW)],
     'the newest of the other keys of a studio': [
@@ -240,7 +241,7 @@ describeWithMongo('MongoDB query plans', (mongoUrl) => {
       PAGE + LIVE_KEYS + 2,
       () => store.listFormerApiKeys(studioId, null, PAGE),
     ],
-    "a key's replacement": [['_id_', '_id_|secret'], 1, () => store.replaceApiKey(replacementOf(key))],
+    "a key's replacement": [['_id_', '_id_|secret'], 1, () => store.replaceApiKey(aReplacement(key))],
     'the audit events of a lead': [['_id_'], 1, () => store.listAuditEvents(studioId, leadId)],
     'the audit events of a studio and its keys': [
       ['_id_', 'slot'],
@@ -282,7 +283,7 @@ describeWithMongo('MongoDB query plans', (mongoUrl) => {
     'concurrent reads of leads by id, in several studios': [
       ['_id_'],
       6,
-      () => Promise.all([lead.id, closedLead.id, newId()].map((id, index) => store.findLead(studioOf(index), id))),
+      () => Promise.all([lead.id, closedLead.id, newId()].map((id, index) => store.findLead(findStudio(index), id))),
     ],
     'concurrent reads of keys by the hashes of their secrets': [
       ['secret'],
@@ -299,7 +300,7 @@ describeWithMongo('MongoDB query plans', (mongoUrl) => {
       // Otherwise the call would also distribute the changes of earlier calls.
       while (!(await store.distributeLeadChanges()));
       received = [];
-      const plans = await plansOf(call);
+      const plans = await explain(call);
       expect(received.some((document) => 'history' in document)).toBe(name.startsWith('the audit events'));
       if (name.includes('page')) expect(plans).toMatchObject([{ sorts: false }]);
       // The name matters: another index that starts with the studio would need a scan of the whole studio.
@@ -315,7 +316,7 @@ describeWithMongo('MongoDB query plans', (mongoUrl) => {
     const [dense, count] = ['studio-dense', 4000];
     const documents = times(count, (index) => {
       const each = aLead({ studioId: dense, stage: 'contacted' });
-      return { ...leadDocument(each, claimsOf(each)), updatedAt: plus(START, index - 2 * HOUR_MS) };
+      return { ...leadDocument(each, keysFor(each)), updatedAt: plus(START, index - 2 * HOUR_MS) };
     });
     await leads().insertMany(documents, { ordered: false });
 
@@ -342,25 +343,25 @@ describeWithMongo('MongoDB query plans', (mongoUrl) => {
   test('no command has more than a hundred updates, however many leads wait', async () => {
     const [busy, count] = ['studio-of-many', 600];
     const made = times(count, () => aLead({ studioId: busy }));
-    await leads().insertMany(made.map((each) => leadDocument(each, claimsOf(each))));
+    await leads().insertMany(made.map((each) => leadDocument(each, keysFor(each))));
     const { number } = DEFAULT_CONSUMER;
-    const told = async () => (await store.listDeliveries(number, 500))?.changes.map(acknowledgementOf) ?? [];
+    const told = async () => (await store.listDeliveries(number, 500))?.changes.map(toAcknowledgement) ?? [];
     mostUpdates = 0;
 
     while (!(await store.distributeLeadChanges()));
     const aside = (await told()).map((each) => ({ ...each, reason: 'LATER', retryAt: null }));
-    expect(await store.setAsideDeliveries(number, aside, NOW)).toMatchObject({ settled: 500 });
+    expect(await store.setAsideDeliveries(number, aside, NOW)).toMatchObject({ applied: 500 });
     await store.takeBackDeliveries(number, aside);
     expect(await store.resendLeads({ studioId: busy, after: leadId, limit: 500 }, NOW)).toMatchObject({ leads: 500 });
     while (!(await store.distributeLeadChanges()));
-    expect(await store.acknowledgeDeliveries(number, await told())).toMatchObject({ settled: 500 });
+    expect(await store.acknowledgeDeliveries(number, await told())).toMatchObject({ applied: 500 });
 
     expect(mostUpdates).toBe(100);
   });
 });
 
 /** Returns the queries of a command; for a write its filters, because some engines explain only those. */
-function queriesOf({ commandName, command }: CommandStartedEvent): Query[] {
+function listQueries({ commandName, command }: CommandStartedEvent): Query[] {
   const query = { collection: command[commandName], sort: undefined, limit: undefined };
   switch (commandName) {
     case 'find':
@@ -377,9 +378,9 @@ function queriesOf({ commandName, command }: CommandStartedEvent): Query[] {
 }
 
 /** Reads the plan of MongoDB, or that of DocumentDB, which is PostgreSQL's. */
-function planOf(explained: Document): Plan {
+function findPlan(explained: Document): Plan {
   const { winningPlan, Plan: postgresPlan } = explained.queryPlanner;
-  const steps = stepsOf(winningPlan ?? postgresPlan);
+  const steps = listSteps(winningPlan ?? postgresPlan);
   const names = steps.map((step) => step.stage ?? step['Node Type']);
   const stats = explained.executionStats;
   return {
@@ -401,10 +402,10 @@ function isWholeCollection(step: Document): boolean {
 }
 
 /** Returns the steps of a plan, from the last to the first. Both engines nest them, under different names. */
-function stepsOf(plan: Document): Document[] {
+function listSteps(plan: Document): Document[] {
   const { queryPlan, inputStage, inputStages, Plans } = plan;
   const before: Document[] = [queryPlan, inputStage, inputStages, Plans].flat().filter(Boolean);
-  return [plan, ...before.flatMap(stepsOf)];
+  return [plan, ...before.flatMap(listSteps)];
 }
 
 function withoutAbsent(query: object): Document {

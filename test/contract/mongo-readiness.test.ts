@@ -2,8 +2,8 @@ import type { Document } from 'mongodb';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { StoreUnavailable } from '../../src/store/port/faults.ts';
 import type { Store } from '../../src/store/store.ts';
-import { aLead, claimsOf } from '../support/builders.ts';
-import { aStoreOnAFake, type FakeMongoDb, nameOf, refusal } from '../support/fake-mongodb.ts';
+import { aLead, keysFor } from '../support/builders.ts';
+import { aStoreOnAFake, type FakeMongoDb, findName, refusal } from '../support/fake-mongodb.ts';
 
 /** Replies to a failed write while every read succeeds. */
 const FAILURES: Record<string, Document> = {
@@ -32,11 +32,11 @@ describe('the check of MongoDB, whose reads all succeed', () => {
   const writes = () => fake.commands.filter((command) => command.update === 'readiness');
   const create = () => {
     const lead = aLead();
-    return store.createLead(lead, claimsOf(lead));
+    return store.createLead(lead, keysFor(lead));
   };
 
   test.each(Object.entries(FAILURES))('the readiness check fails while no write succeeds: %s', async (_, failure) => {
-    fake.answer = (command) => (['insert', 'update'].includes(nameOf(command)) ? failure : undefined);
+    fake.answer = (command) => (['insert', 'update'].includes(findName(command)) ? failure : undefined);
     await expect(store.check()).rejects.toBeInstanceOf(StoreUnavailable);
     await expect(create()).rejects.toBeInstanceOf(StoreUnavailable);
     await expect(store.check()).rejects.toBeInstanceOf(StoreUnavailable);

@@ -5,8 +5,8 @@ import { leadDocument } from '../../src/store/mongo/lead-documents.ts';
 import { openMongoStore } from '../../src/store/mongo/mongo-store.ts';
 import { StoreUnavailable } from '../../src/store/port/faults.ts';
 import type { Store } from '../../src/store/store.ts';
-import { aConsumer, aLead, aStudio, BY, claimsOf, NOW, STUDIO_ID, times } from '../support/builders.ts';
-import { aStoreOnAFake, type FakeMongoDb, nameOf, PRIMARY, startFakeMongoDb } from '../support/fake-mongodb.ts';
+import { aConsumer, aLead, aStudio, BY, keysFor, NOW, STUDIO_ID, times } from '../support/builders.ts';
+import { aStoreOnAFake, type FakeMongoDb, findName, PRIMARY, startFakeMongoDb } from '../support/fake-mongodb.ts';
 import { key, lead, READS, source, WRITES } from './every-call.ts';
 
 /** Errors that a retry cannot change, one of each kind. Some compatible servers send no name. */
@@ -67,8 +67,8 @@ describe.each([
   beforeAll(async () => {
     fake = await startFakeMongoDb(isReplicaSet ? PRIMARY : { isWritablePrimary: true });
     fake.answer = (command) => {
-      const own = ABOUT_SERVER.test(nameOf(command)) ? undefined : reply(command);
-      if (own || nameOf(command) !== 'find') return own;
+      const own = ABOUT_SERVER.test(findName(command)) ? undefined : reply(command);
+      if (own || findName(command) !== 'find') return own;
       const firstBatch = documents[command.find] ?? [];
       return { ok: 1, cursor: { id: Long.ZERO, ns: `${command.$db}.${command.find}`, firstBatch } };
     };
@@ -87,7 +87,7 @@ describe.each([
   });
 
   const contents = () => ({
-    leads: [{ ...leadDocument(lead, claimsOf(lead)), history: [] }],
+    leads: [{ ...leadDocument(lead, keysFor(lead)), history: [] }],
     apiKeys: [{ ...apiKeyDocument(key, '0'), history: [] }],
     studios: [
       {
@@ -104,19 +104,19 @@ describe.each([
   });
   const EVENT = { action: 'studio-status-changed', memberId: null, time: NOW, from: null, to: 'active' };
 
-  const ofDocuments = () => fake.commands.filter((command) => !ABOUT_SERVER.test(nameOf(command)));
-  const sent = (name: string) => fake.commands.filter((command) => nameOf(command) === name);
+  const ofDocuments = () => fake.commands.filter((command) => !ABOUT_SERVER.test(findName(command)));
+  const sent = (name: string) => fake.commands.filter((command) => findName(command) === name);
   /** Fails the first command of this name with an error; later ones get the usual reply. */
   function failOnce(name: string, error: Document): void {
     let hasFailed = false;
     reply = (command) => {
-      if (nameOf(command) !== name || hasFailed) return undefined;
+      if (findName(command) !== name || hasFailed) return undefined;
       hasFailed = true;
       return error;
     };
   }
 
-  const outcomeOf = (call: (store: Store) => Promise<unknown>) =>
+  const findOutcome = (call: (store: Store) => Promise<unknown>) =>
     call(store).then(
       () => 'done',
       (error: unknown) => error,
@@ -140,14 +140,14 @@ describe.each([
         const isOfDocument = method === 'resendLeads' && OF_DOCUMENT.includes(code);
         for (const error of [refusal(code, codeName), ...(isOfDocument ? [] : [writeError(code)])]) {
           prepare();
-          reply = (command) => (nameOf(command) === write ? error : undefined);
+          reply = (command) => (findName(command) === write ? error : undefined);
 
-          const thrown = (await outcomeOf(call)) as Error;
+          const thrown = (await findOutcome(call)) as Error;
 
           expect(thrown).toBeInstanceOf(StoreUnavailable);
           expect(thrown.message).toMatch(new RegExp(`refused a command: .*\\(${code}\\)`));
           if ('codeName' in error) expect(thrown.message).toContain(codeName);
-          expect(textOf(thrown)).not.toContain(SECRET);
+          expect(readText(thrown)).not.toContain(SECRET);
           if (method !== 'putStudio' || !TOO_LARGE.includes(code)) expect(replacements()).toHaveLength(0);
           // Only removing a list that has grown may make room.
           expect(sent(write).length).toBeLessThanOrEqual(TOO_LARGE.includes(code) && method === 'putStudio' ? 3 : 1);
@@ -160,7 +160,7 @@ describe.each([
     test.each(passing)('a write is retried after a transient error: %i', async (code) => {
       prepare();
       failOnce(write, refusal(code, 'Passing'));
-      const outcome = await outcomeOf(call);
+      const outcome = await findOutcome(call);
 
       // A resend retries little, because its caller does.
       if (method === 'resendLeads' && outcome !== 'done') expect(outcome).toBeInstanceOf(StoreUnavailable);
@@ -176,13 +176,13 @@ describe.each([
       ]) {
         prepare();
         failOnce(write, error);
-        expect(String(await outcomeOf(call))).not.toContain('refused');
+        expect(String(await findOutcome(call))).not.toContain('refused');
       }
     });
 
     test('sends a bounded number of commands while a transient error persists', async () => {
       prepare();
-      reply = (command) => (nameOf(command) === write ? refusal(16908292, 'Deadlock') : undefined);
+      reply = (command) => (findName(command) === write ? refusal(16908292, 'Deadlock') : undefined);
 
       await expect(call(store)).rejects.toBeInstanceOf(StoreUnavailable);
 
@@ -192,7 +192,7 @@ describe.each([
 
     test('a write that may not read fails without a retry', async () => {
       prepare();
-      reply = (command) => (nameOf(command) === 'find' ? refusal(13, 'Unauthorized') : undefined);
+      reply = (command) => (findName(command) === 'find' ? refusal(13, 'Unauthorized') : undefined);
 
       await call(store).catch((error) => {
         expect(error).toBeInstanceOf(StoreUnavailable);
@@ -213,13 +213,13 @@ describe.each([
       for (const error of [refusal(16908292, 'Deadlock'), refusal(112, 'WriteConflict'), writeError(16908292)]) {
         let writes = 0;
         reply = (command) => {
-          if (!WRITING.test(nameOf(command))) return undefined;
+          if (!WRITING.test(findName(command))) return undefined;
           writes += 1;
           if (writes > 1) return undefined;
           // One of several inserts may be refused for another reason.
           return command.documents?.length > 1 ? writeError(11000, 16908292) : error;
         };
-        expect(await outcomeOf(call)).toBe('done');
+        expect(await findOutcome(call)).toBe('done');
       }
     },
   );
@@ -246,7 +246,7 @@ describe.each([
     const studios = (documents.studios ?? []).map((studio) => ({ ...studio, history: 'none' }));
     documents = { ...documents, studios };
     reply = (command) =>
-      nameOf(command) === 'update' && command.updates[0].u.$push ? refusal(2, 'BadValue') : undefined;
+      findName(command) === 'update' && command.updates[0].u.$push ? refusal(2, 'BadValue') : undefined;
 
     expect(await store.putStudio(aStudio({ status: 'suspended' }), BY)).toMatchObject({ status: 'suspended' });
     expect(replacements()).toHaveLength(1);
@@ -271,8 +271,8 @@ const writeError = (...codes: number[]): Document => ({
 });
 
 /** The messages of an error and its causes. */
-function textOf(error: unknown): string {
-  return error instanceof Error ? `${error.message} ${textOf(error.cause)}` : '';
+function readText(error: unknown): string {
+  return error instanceof Error ? `${error.message} ${readText(error.cause)}` : '';
 }
 
 // @proves leads-32
@@ -280,7 +280,7 @@ test('an enquiry is written only to the lead as it was read; else the creation s
   const { fake, store } = await aStoreOnAFake();
   const open = aLead();
   const again = aLead({ contact: open.contact, note: 'again' });
-  const holder = leadDocument(open, claimsOf(open), NOW);
+  const holder = leadDocument(open, keysFor(open), NOW);
   let isInTheWay = true;
   fake.answer = (command) => {
     if (command.update === 'leads') {
@@ -293,7 +293,7 @@ test('an enquiry is written only to the lead as it was read; else the creation s
     return isByContact ? { ok: 1, cursor: { id: Long.ZERO, ns: 'leads.leads', firstBatch: [holder] } } : undefined;
   };
 
-  const outcome = await store.createLead(again, claimsOf(again), { keepsEnquiry: true });
+  const outcome = await store.createLead(again, keysFor(again), { keepsEnquiry: true });
 
   expect(outcome).toEqual({ kind: 'created', lead: again });
   const [update] = fake.commands.filter((command) => command.update === 'leads');

@@ -5,7 +5,7 @@ import { MAX_ACKNOWLEDGEMENTS } from '../../src/domain/lead-change.ts';
 import { newId } from '../../src/domain/new-id.ts';
 import { closeClient } from '../../src/store/mongo/reconnecting-client.ts';
 import { aMember, BY, NOW, STUDIO_ID, times } from '../support/builders.ts';
-import { aStoreOnAFake, nameOf, PRIMARY, refusal, startFakeMongoDb, timesAt } from '../support/fake-mongodb.ts';
+import { aStoreOnAFake, findName, PRIMARY, refusal, startFakeMongoDb, timesAt } from '../support/fake-mongodb.ts';
 import { key, READS, WRITES } from './every-call.ts';
 
 const at = (seconds: number) => new Timestamp({ t: seconds, i: 1 });
@@ -13,7 +13,7 @@ const at = (seconds: number) => new Timestamp({ t: seconds, i: 1 });
 const member = aMember();
 
 const reads = (commands: readonly Document[]) =>
-  commands.filter((command) => ['find', 'aggregate', 'count', 'distinct'].includes(nameOf(command)));
+  commands.filter((command) => ['find', 'aggregate', 'count', 'distinct'].includes(findName(command)));
 
 // @proves crashes-34 mongodb-6
 describe('after a reply of a replica set', () => {
@@ -135,8 +135,8 @@ test("the server ends each command of the largest acknowledgement before the cal
     revision: place + 1,
   }));
 
-  expect(await store.acknowledgeDeliveries(1, acknowledgements)).toMatchObject({ settled: MAX_ACKNOWLEDGEMENTS });
-  expect(await store.acknowledgeDeliveries(1, [])).toMatchObject({ settled: 0 });
+  expect(await store.acknowledgeDeliveries(1, acknowledgements)).toMatchObject({ applied: MAX_ACKNOWLEDGEMENTS });
+  expect(await store.acknowledgeDeliveries(1, [])).toMatchObject({ applied: 0 });
 
   const sent = fake.commands.filter(({ update }) => update === 'deliveries');
   expect(sent.flatMap(({ updates }) => updates)).toHaveLength(MAX_ACKNOWLEDGEMENTS);

@@ -20,10 +20,10 @@ import type { AuditPart } from '../../src/store/port/audit.ts';
 import { StoreUnavailable, type UnreadableRecord } from '../../src/store/port/faults.ts';
 import type { StoreObserver } from '../../src/store/port/listeners.ts';
 import type { Store } from '../../src/store/store.ts';
-import { aConsumer, aLead, aStudio, BY, claimsOf, NOW, plus, STUDIO_ID, times } from '../support/builders.ts';
+import { aConsumer, aLead, aStudio, BY, keysFor, NOW, plus, STUDIO_ID, times } from '../support/builders.ts';
 import { openedStore, patiently } from '../support/patience.ts';
 import type { Damage, OpenedStore } from './opened-store.ts';
-import { acknowledgementOf, correctLead, createdConsumer, moveLead } from './store-actions.ts';
+import { correctLead, createdConsumer, moveLead, toAcknowledgement } from './store-actions.ts';
 import { type Extent, storeContract } from './store-contract.ts';
 
 /** The collection of each kind of record. */
@@ -32,10 +32,10 @@ const COLLECTIONS = {
   creation: 'leads',
   original: 'leads',
   enquiries: 'leads',
-  claim: 'leads',
-  mark: 'leads',
-  'part of a mark': 'leads',
-  'mark of 1.0': 'leads',
+  'uniqueness key': 'leads',
+  'pending change': 'leads',
+  'part of a pending change': 'leads',
+  'pending change of 1.0': 'leads',
   key: 'apiKeys',
   studio: 'studios',
   region: 'studios',
@@ -84,10 +84,10 @@ const DAMAGES: readonly Damage[] = (
       { since: NOW, kinds: 5 },
       { since: [NOW] },
       [{ since: NOW, revision: 5 }],
-    ].map((value) => ['mark', 'changes', value] as const),
-    ['part of a mark', 'changes.kinds', 'x'],
-    ['part of a mark', 'changes.kinds', { updated: 'x', sold: 5 }],
-    ['mark of 1.0', 'changes', { since: new Date(0) }],
+    ].map((value) => ['pending change', 'changes', value] as const),
+    ['part of a pending change', 'changes.kinds', 'x'],
+    ['part of a pending change', 'changes.kinds', { updated: 'x', sold: 5 }],
+    ['pending change of 1.0', 'changes', { since: new Date(0) }],
     ['key', 'name', undefined],
     ['key', 'scopes', [null, 'leads.export', 'toString', ...times(1000, () => 'leads.read')]],
     ['key', 'scopes', 'leads.read'],
@@ -103,8 +103,8 @@ const DAMAGES: readonly Damage[] = (
     ['studio', 'quotaLimit', 0],
     ['studio', 'keepEnquiries', 'no'],
     ['studio', 'retention', { days: 30 }],
-    ['claim', 'contactRule', {}],
-    ['claim', 'contactRule.version', 2],
+    ['uniqueness key', 'contactRule', {}],
+    ['uniqueness key', 'contactRule.version', 2],
     ['region', 'formerRegions', 'DE'],
     ['region', 'formerRegions', [['DE']]],
     ['member', 'role', null],
@@ -134,7 +134,7 @@ const DAMAGES: readonly Damage[] = (
   ] as const
 ).map(([kind, field, value]) => ({ kind, field, value }));
 
-function idOf(kind: Damage['kind'], { studioId, id }: { readonly studioId: string; readonly id: string }) {
+function findId(kind: Damage['kind'], { studioId, id }: { readonly studioId: string; readonly id: string }) {
   if (['leads', 'requests'].includes(COLLECTIONS[kind])) return leadKey(studioId, id);
   return COLLECTIONS[kind] === 'apiKeys' ? new UUID(id) : studioId;
 }
@@ -142,16 +142,16 @@ function idOf(kind: Damage['kind'], { studioId, id }: { readonly studioId: strin
 /**
  * The store contract on MongoDB, with tests of what only its documents can contain.
  *
- * @param urlOf returns the address of a database by its name
+ * @param toUrl returns the address of a database by its name
  */
-export function mongoStoreContract(urlOf: (database: string) => string, extent: Extent): void {
+export function mongoStoreContract(toUrl: (database: string) => string, extent: Extent): void {
   // Each test empties the database for the next, because creating collections and indexes is slow.
   const name = `test-${randomUUID()}`;
   let client: MongoClient;
   /** A store that tests share, because opening one takes longer than most tests, and its current report function. */
   let shared: { readonly store: Store; report: (record: UnreadableRecord) => void } | undefined;
   beforeAll(() => {
-    client = new MongoClient(urlOf(name));
+    client = new MongoClient(toUrl(name));
   });
   afterAll(async () => {
     await shared?.store.close();
@@ -161,7 +161,7 @@ export function mongoStoreContract(urlOf: (database: string) => string, extent: 
 
   async function sharedStore(report: (record: UnreadableRecord) => void): Promise<Store> {
     if (!shared) {
-      const store = await openedStore(urlOf(name), undefined, (record) => opened.report(record));
+      const store = await openedStore(toUrl(name), undefined, (record) => opened.report(record));
       const close = () => {
         if (shared === opened) shared = undefined;
         return store.close();
@@ -175,7 +175,7 @@ export function mongoStoreContract(urlOf: (database: string) => string, extent: 
 
   /** Returns the empty database: its address, a way to open stores on it, and its cleanup. */
   function aDatabase() {
-    const url = urlOf(name);
+    const url = toUrl(name);
     const stores: Store[] = [];
     return {
       url,
@@ -266,14 +266,14 @@ export function mongoStoreContract(urlOf: (database: string) => string, extent: 
     const studios = () => client.db().collection<StudioDocument>('studios');
     const fill = (to: number) =>
       studios().updateOne({ _id: STUDIO_ID }, { $set: { history: times(to, (index) => entry(index)) } });
-    const numberOf = ({ memberId }: { readonly memberId: string | null }) => Number(memberId?.slice(2));
+    const findNumber = ({ memberId }: { readonly memberId: string | null }) => Number(memberId?.slice(2));
     /** Returns all events of a record, in the order of a walk. */
     async function walked(of = STUDIO_ID): Promise<number[]> {
       const found: AuditEvent[] = [];
       for (let after: string | null = null; ; ) {
         const { events, next }: AuditPart = await store.walkAuditEvents(range, after);
         found.push(...events);
-        if (next === null) return found.filter((each) => (each.leadId ?? each.studioId) === of).map(numberOf);
+        if (next === null) return found.filter((each) => (each.leadId ?? each.studioId) === of).map(findNumber);
         after = next;
       }
     }
@@ -288,11 +288,11 @@ export function mongoStoreContract(urlOf: (database: string) => string, extent: 
         times(8, () => store.putStudio(aStudio({ status: 'suspended' }), { memberId: 'm-1210', now: plus(NOW, 1210) })),
       );
       expect(await walked()).toEqual(upTo(1211));
-      const listed = (await store.listAuditEvents(STUDIO_ID, null)).map(numberOf);
+      const listed = (await store.listAuditEvents(STUDIO_ID, null)).map(findNumber);
       expect(listed).toEqual(upTo(1211).toReversed().slice(0, 1000));
       expect(await studios().findOne({ _id: STUDIO_ID })).toMatchObject({ moved: 200 });
       expect(
-        (await store.walkAuditEvents({ start: plus(NOW, 150), end: plus(NOW, 152) }, '1 ')).events.map(numberOf),
+        (await store.walkAuditEvents({ start: plus(NOW, 150), end: plus(NOW, 152) }, '1 ')).events.map(findNumber),
       ).toEqual([150, 151]);
     });
 
@@ -310,7 +310,7 @@ export function mongoStoreContract(urlOf: (database: string) => string, extent: 
     // @proves audit-5
     test('a moved part of a history is deleted with its lead', async () => {
       const lead = aLead();
-      await store.createLead(lead, claimsOf(lead));
+      await store.createLead(lead, keysFor(lead));
       const leads = client.db().collection<LeadDocument>('leads');
       await leads.updateOne({ studioId: STUDIO_ID }, { $set: { history: times(1100, (index) => entry(index)) } });
       await moveLead(store, lead, 'won', by(1100));
@@ -348,7 +348,7 @@ export function mongoStoreContract(urlOf: (database: string) => string, extent: 
         const id = records[0]?.id ?? '';
         if (kind === 'consumer') return damageConsumer(id, field, value);
         const path = { member: `members.${id}`, source: `sources.${id}` }[kind as string] ?? field;
-        const _id: Document = { $in: records.map((record) => idOf(kind, record)) };
+        const _id: Document = { $in: records.map((record) => findId(kind, record)) };
         const ofDelivery = () => ({ '_id.id': new UUID(id) });
         const filter: Document = kind === 'delivery' ? ofDelivery() : { _id: kind === 'epoch' ? 'consumers' : _id };
         const change: Document = value === undefined ? { $unset: { [path]: 1 } } : { $set: { [path]: value } };
@@ -358,7 +358,7 @@ export function mongoStoreContract(urlOf: (database: string) => string, extent: 
       async fill({ members = [], sources = [], keys = [], events = [] }) {
         const oldEvents: OldEventsDocument[] = [];
         /** Like the store, moves the oldest events out where a history has too many. */
-        const historyOf = (apiKeyId: string | null, collection: string, _id: unknown) => {
+        const makeHistory = (apiKeyId: string | null, collection: string, _id: unknown) => {
           const history = events
             .filter((event) => event.apiKeyId === apiKeyId)
             .map(({ action, memberId, time }) => ({ action, memberId, time }));
@@ -372,12 +372,12 @@ export function mongoStoreContract(urlOf: (database: string) => string, extent: 
         if (keys.length > 0) {
           const documents = keys.map((key) => {
             const document = apiKeyDocument(key, key.id);
-            return { ...document, ...historyOf(key.id, 'apiKeys', document._id) };
+            return { ...document, ...makeHistory(key.id, 'apiKeys', document._id) };
           });
           await client.db().collection<ApiKeyDocument>('apiKeys').insertMany(documents);
         }
         const change = {
-          ...(events.length > 0 && historyOf(null, 'studios', STUDIO_ID)),
+          ...(events.length > 0 && makeHistory(null, 'studios', STUDIO_ID)),
           members: Object.fromEntries(members.map(({ id, role }) => [id, role])),
           sources: Object.fromEntries(sources.map(({ id, name, enabled }) => [id, { name, enabled }])),
         };
@@ -387,7 +387,7 @@ export function mongoStoreContract(urlOf: (database: string) => string, extent: 
         }
       },
       async makeLeads(...leads) {
-        const documents = leads.map((lead) => leadDocument(lead, claimsOf(lead)));
+        const documents = leads.map((lead) => leadDocument(lead, keysFor(lead)));
         await client.db().collection<LeadDocument>('leads').insertMany(documents);
       },
       async makeStudios(...ids) {
@@ -409,7 +409,7 @@ export function mongoStoreContract(urlOf: (database: string) => string, extent: 
     await store.putStudio(aStudio(), BY);
     const named = times(4, (index) => index + 1);
     for (const number of named) await store.createConsumer(aConsumer({ name: `copy-${number}` }), BY);
-    for (const lead of times(60, () => aLead())) await store.createLead(lead, claimsOf(lead));
+    for (const lead of times(60, () => aLead())) await store.createLead(lead, keysFor(lead));
     inserted = 0;
     const lists = await Promise.all(named.map((number) => store.listDeliveries(number, 10)));
     expect(lists.map((list) => list?.changes.length)).toEqual(named.map(() => 10));
@@ -426,7 +426,7 @@ export function mongoStoreContract(urlOf: (database: string) => string, extent: 
     const { open, dispose } = aDatabase();
     onTestFinished(dispose);
     const other = await open();
-    const connection = await connect(urlOf(name));
+    const connection = await connect(toUrl(name));
     onTestFinished(connection.close);
     let meanwhile: (() => Promise<unknown>) | undefined;
     /** Others act once, before the first call of the method. */
@@ -460,9 +460,9 @@ export function mongoStoreContract(urlOf: (database: string) => string, extent: 
       }
       return changes;
     };
-    const acknowledged = async () => other.acknowledgeDeliveries(number, (await listed(other)).map(acknowledgementOf));
+    const acknowledged = async () => other.acknowledgeDeliveries(number, (await listed(other)).map(toAcknowledgement));
     const lead = aLead();
-    await other.createLead(lead, claimsOf(lead));
+    await other.createLead(lead, keysFor(lead));
     if (method !== 'insertMany') await listed(other);
     const change = (seconds: number) =>
       correctLead(other, lead, { note: `${seconds}` }, { now: plus(lead.createdAt, 1000 * seconds) });
@@ -484,14 +484,14 @@ export function mongoStoreContract(urlOf: (database: string) => string, extent: 
       at = plus(new Date(), 60_000);
       const database = aDatabase();
       other = await database.open();
-      connection = await connect(urlOf(name));
-      for (const isTest of [false, true]) await other.putStudio(aStudio({ id: studioOf(isTest), isTest }), BY);
+      connection = await connect(toUrl(name));
+      for (const isTest of [false, true]) await other.putStudio(aStudio({ id: createStudio(isTest), isTest }), BY);
       return async () => {
         await connection.close();
         await database.dispose();
       };
     });
-    const studioOf = (isTest: boolean) => (isTest ? 'trial' : STUDIO_ID);
+    const createStudio = (isTest: boolean) => (isTest ? 'trial' : STUDIO_ID);
 
     /** A store that calls `before`, which may throw, with the number of each of its commands. */
     function interrupted(before: (command: number) => Promise<unknown>): Omit<Store, 'check' | 'close'> {
@@ -519,8 +519,8 @@ export function mongoStoreContract(urlOf: (database: string) => string, extent: 
 
     /** Creates a lead with enough events to move some out of its history; erases it unless it is in the test studio. */
     async function aLeadWithOldEvents(isTest: boolean): Promise<Lead> {
-      const lead = aLead({ studioId: studioOf(isTest) });
-      await other.createLead(lead, claimsOf(lead));
+      const lead = aLead({ studioId: createStudio(isTest) });
+      await other.createLead(lead, keysFor(lead));
       const _id = leadKey(lead.studioId, lead.id);
       const entry = { action: 'leads-resent', memberId: null, time: NOW } as const;
       const leads = client.db().collection<LeadDocument>('leads');
@@ -529,7 +529,7 @@ export function mongoStoreContract(urlOf: (database: string) => string, extent: 
       if (!isTest) await other.eraseLead({ studioId: lead.studioId, leadId: lead.id, memberId: null, now: at });
       return lead;
     }
-    async function eventsOf({ id }: Lead): Promise<number> {
+    async function listEvents({ id }: Lead): Promise<number> {
       const range = { start: new Date(0), end: plus(at, 1) };
       let events = 0;
       for (let after: string | null = null; ; ) {
@@ -553,7 +553,7 @@ export function mongoStoreContract(urlOf: (database: string) => string, extent: 
       for (const rival of rivals) {
         for (let command = 1, hasActed = true; hasActed; command += 1) {
           const lead = aLead();
-          await other.createLead(lead, claimsOf(lead));
+          await other.createLead(lead, keysFor(lead));
           await other.eraseLead({ studioId: STUDIO_ID, leadId: lead.id, memberId: null, now: at });
           hasActed = false;
           const store = interrupted(async (each) => {
@@ -573,7 +573,7 @@ export function mongoStoreContract(urlOf: (database: string) => string, extent: 
       async (isTest) => {
         for (let command = 1, hasDied = true; hasDied; command += process.env.SOAK ? 1 : 2) {
           const lead = await aLeadWithOldEvents(isTest);
-          const events = await eventsOf(lead);
+          const events = await listEvents(lead);
           hasDied = false;
           const store = interrupted(async (each) => {
             hasDied ||= each >= command;
@@ -581,7 +581,7 @@ export function mongoStoreContract(urlOf: (database: string) => string, extent: 
           });
           await deletion(store, lead).catch((error) => expect(error).toBeInstanceOf(StoreUnavailable));
           const isThere = (await other.presenceOfLead(lead.studioId, lead.id)) !== null;
-          if (isThere) expect(await eventsOf(lead), `before command ${command}`).toBe(events);
+          if (isThere) expect(await listEvents(lead), `before command ${command}`).toBe(events);
           const another = await aLeadWithOldEvents(!isTest);
           await deletion(other, another);
           expect(await oldEvents(), `before command ${command}`).toBe(isThere ? 1 : 0);
@@ -600,7 +600,7 @@ export function mongoStoreContract(urlOf: (database: string) => string, extent: 
     await store.putStudio(aStudio(), BY);
     await store.createConsumer(aConsumer(), BY);
     const lead = aLead();
-    await store.createLead(lead, claimsOf(lead));
+    await store.createLead(lead, keysFor(lead));
     expect((await store.listDeliveries(1, 10))?.changes).toHaveLength(1);
     await client.db().collection('leads').deleteMany();
     expect((await store.listDeliveries(1, 10))?.changes).toEqual([]);
@@ -613,17 +613,17 @@ export function mongoStoreContract(urlOf: (database: string) => string, extent: 
     const store = await open();
     await store.putStudio(aStudio(), BY);
     const lead = aLead({ displayName: 'Ada Lovelace', note: 'Calls back.', sourceId: randomUUID() });
-    const claims = claimsOf(lead);
-    await store.createLead(lead, claims);
+    const keys = keysFor(lead);
+    await store.createLead(lead, keys);
     const { studioId, id: leadId, contact } = lead;
     await correctLead(store, lead, { displayName: 'Ada King' });
     await store.eraseLead({ studioId, leadId, memberId: null, now: new Date() });
 
     const document = JSON.stringify(await client.db().collection('leads').findOne({}));
-    const personal = ['Ada', 'Calls', contact.value, lead.sourceId, claims.fingerprint.sha256, ...claims.contactKeys];
+    const personal = ['Ada', 'Calls', contact.value, lead.sourceId, keys.fingerprint.sha256, ...keys.contactKeys];
     for (const text of personal) expect(document).not.toContain(text);
     expect(document).toContain(leadId);
-    expect(document).toContain(claims.idempotencyKey);
+    expect(document).toContain(keys.idempotencyKey);
   });
 
   // @proves leads-1 mongodb-14

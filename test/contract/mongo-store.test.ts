@@ -7,12 +7,12 @@ import { describeWithMongo } from '../support/mongodb.ts';
 import { mongoStoreContract } from './mongo-store-contract.ts';
 
 describeWithMongo('MongoDB', (mongoUrl) => {
-  const urlOf = (database: string) => new URL(`/${database}`, mongoUrl()).href;
-  mongoStoreContract(urlOf, 'adapter');
+  const toUrl = (database: string) => new URL(`/${database}`, mongoUrl()).href;
+  mongoStoreContract(toUrl, 'adapter');
 
   // @proves limits-12
   test('doctor --records creates neither a collection nor an index', async () => {
-    const url = urlOf(`test-${randomUUID()}`);
+    const url = toUrl(`test-${randomUUID()}`);
     let count = 0;
     await readDatabase(
       url,

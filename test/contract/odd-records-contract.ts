@@ -13,7 +13,7 @@ import {
   anApiKey,
   aStudio,
   BY,
-  claimsOf,
+  keysFor,
   NOW,
   plus,
   STUDIO_ID,
@@ -21,7 +21,7 @@ import {
 } from '../support/builders.ts';
 import { patiently } from '../support/patience.ts';
 import type { Damage, OpenedStore } from './opened-store.ts';
-import { acknowledgementOf, changesIn } from './store-actions.ts';
+import { changesIn, toAcknowledgement } from './store-actions.ts';
 
 /** More odd records than a page of LIMIT reads, and enough to need several reads where paging is proven elsewhere. */
 const ODD = 1100;
@@ -64,12 +64,12 @@ interface OddCase {
   readonly arrange?: (opened: OpenedStore) => Promise<unknown>;
 }
 
-const idOf = ({ id }: { readonly id: string }) => id;
-const idsOf = (records: readonly { readonly id: string }[]) => records.map(idOf);
+const toId = ({ id }: { readonly id: string }) => id;
+const listIds = (records: readonly { readonly id: string }[]) => records.map(toId);
 const changedIds = async ({ store }: Leads) => {
   // On a slow machine a list would distribute only some.
   while (!(await store.distributeLeadChanges()));
-  return idsOf((await changesIn(store, LIMIT)).map(({ lead }) => lead));
+  return listIds((await changesIn(store, LIMIT)).map(({ lead }) => lead));
 };
 
 type Read<Item> = (
@@ -82,7 +82,7 @@ type Read<Item> = (
 /** A paged case; every page has a limit. */
 const paged = <Item>(
   read: Read<Item>,
-  nameOf: (item: Item) => string,
+  findName: (item: Item) => string,
   more: Omit<OddCase, 'call'> & { readonly limit?: number } = {},
 ): OddCase => ({
   ...more,
@@ -90,24 +90,24 @@ const paged = <Item>(
     const { limit = 1 } = more;
     const { records, next } = await read(leads.store, position, limit, leads);
     expect(records.length).toBeLessThanOrEqual(limit);
-    return [records.map(nameOf), next];
+    return [records.map(findName), next];
   },
 });
 
 /** How list methods, and some others, get past odd records. The remaining methods concern single records. */
 const ODD_CASES: { readonly [Name in ListMethod]: OddCase } & { readonly [Name in keyof Store]?: OddCase } = {
-  listLeads: paged((store, before, limit) => store.listLeads(STUDIO_ID, before, limit), idOf),
+  listLeads: paged((store, before, limit) => store.listLeads(STUDIO_ID, before, limit), toId),
   listPublicLeads: paged(
     (store, before, limit) => store.listPublicLeads(STUDIO_ID, before, limit),
     (lead) => JSON.parse(lead).id,
   ),
-  walkLeads: paged((store, after, limit) => store.walkLeads(STUDIO_ID, after, limit), idOf),
-  listLeadsToCount: paged((store, before, limit) => store.listLeadsToCount(STUDIO_ID, before, limit), idOf, {
+  walkLeads: paged((store, after, limit) => store.walkLeads(STUDIO_ID, after, limit), toId),
+  listLeadsToCount: paged((store, before, limit) => store.listLeadsToCount(STUDIO_ID, before, limit), toId, {
     limit: LIMIT,
   }),
   findLeadsOfContact: {
     call: async ({ store, good: [lead] }) => [
-      idsOf((await store.findLeadsOfContact(STUDIO_ID, claimsOf(lead).contactKeys)).leads),
+      listIds((await store.findLeadsOfContact(STUDIO_ID, keysFor(lead).contactKeys)).leads),
       null,
     ],
   },
@@ -125,9 +125,9 @@ const ODD_CASES: { readonly [Name in ListMethod]: OddCase } & { readonly [Name i
       await changedIds(leads);
       const unknown = odd.slice(0, 400).map((each) => ({ lead: { ...each, studioId: 'studio-9' }, revision: 5 }));
       const named = [...unknown, ...(await changesIn(store, LIMIT))].map((each) =>
-        acknowledgementOf(each as LeadChange),
+        toAcknowledgement(each as LeadChange),
       );
-      const { settled: count } = await store.acknowledgeDeliveries(DEFAULT_CONSUMER.number, named);
+      const { applied: count } = await store.acknowledgeDeliveries(DEFAULT_CONSUMER.number, named);
       return [[`${count}`, ...(await changedIds(leads))], null];
     },
     finds: () => ['2'],
@@ -162,9 +162,9 @@ const ODD_CASES: { readonly [Name in ListMethod]: OddCase } & { readonly [Name i
       const { leads: records, next } = await store.walkUnerasedLeads(STUDIO_ID, after, limit);
       return { records, next };
     },
-    idOf,
+    toId,
     // Unreadable leads can also be erased.
-    { limit: LIMIT, finds: ({ good, odd }) => idsOf([...good, ...odd]) },
+    { limit: LIMIT, finds: ({ good, odd }) => listIds([...good, ...odd]) },
   ),
   walkErasedLeads: paged(
     async (store, after, limit, { good }) => {
@@ -173,7 +173,7 @@ const ODD_CASES: { readonly [Name in ListMethod]: OddCase } & { readonly [Name i
       const { leads: records, next } = await store.walkErasedLeads(STUDIO_ID, after, limit);
       return { records, next };
     },
-    idOf,
+    toId,
     { limit: LIMIT },
   ),
   listLiveApiKeys: {
@@ -182,7 +182,7 @@ const ODD_CASES: { readonly [Name in ListMethod]: OddCase } & { readonly [Name i
       for (const key of keys) await store.createApiKey(key, NOW);
       await damage({ kind: 'key', field: 'name', value: '' }, ...keys.slice(1));
     },
-    call: async ({ store }) => [membersOf(await store.listLiveApiKeys(STUDIO_ID)), null],
+    call: async ({ store }) => [listMembers(await store.listLiveApiKeys(STUDIO_ID)), null],
     finds: () => ['good', ...times(MAX_LIVE_KEYS - 1, () => 'odd')],
   },
   listFormerApiKeys: paged(
@@ -196,7 +196,7 @@ const ODD_CASES: { readonly [Name in ListMethod]: OddCase } & { readonly [Name i
       finds: () => ['good', ...times(ODD, () => 'odd')],
     },
   ),
-  listStudios: paged((store, after, limit) => store.listStudios(after, limit), idOf, {
+  listStudios: paged((store, after, limit) => store.listStudios(after, limit), toId, {
     arrange: ({ makeStudios }) => makeStudios('z-good', ...times(ODD, (index) => `an invalid id ${index}`)),
     finds: () => [STUDIO_ID, 'z-good'],
   }),
@@ -218,7 +218,7 @@ const ODD_CASES: { readonly [Name in ListMethod]: OddCase } & { readonly [Name i
       }),
     async call({ store }, after) {
       const { events, next } = await store.walkAuditEvents(ALWAYS, after);
-      return [membersOf(events).filter((member) => member === 'good'), next];
+      return [listMembers(events).filter((member) => member === 'good'), next];
     },
     finds: () => ['good'],
   },
@@ -228,7 +228,7 @@ const ODD_CASES: { readonly [Name in ListMethod]: OddCase } & { readonly [Name i
         events: [anEvent({ memberId: 'good' }), ...times(ODD, () => anEvent({ action: 'studio-sold' as never }))],
       }),
     async call({ store }) {
-      const members = membersOf(await store.listAuditEvents(STUDIO_ID, null));
+      const members = listMembers(await store.listAuditEvents(STUDIO_ID, null));
       return [members.filter((member) => member === 'good'), null];
     },
     finds: () => ['good'],
@@ -249,7 +249,7 @@ const ODD_CASES: { readonly [Name in ListMethod]: OddCase } & { readonly [Name i
 
 const ALWAYS = { start: new Date(0), end: new Date(8.64e15) };
 
-const membersOf = (records: readonly { readonly memberId: string | null }[]) =>
+const listMembers = (records: readonly { readonly memberId: string | null }[]) =>
   records.map(({ memberId }) => memberId ?? '');
 
 function anEvent(overrides: Partial<AuditEvent> = {}): AuditEvent {
@@ -271,7 +271,10 @@ export function oddRecordsContract(damages: readonly Damage[], opened: () => Ope
   const cases = Object.entries<OddCase>(ODD_CASES).map(([name, each]) => ({ name, ...each }));
 
   /** Calls a method until it has no more, and checks the result. */
-  async function expectFound({ name, call, finds = ({ good }) => idsOf(good) }: (typeof cases)[number], leads: Leads) {
+  async function expectFound(
+    { name, call, finds = ({ good }) => listIds(good) }: (typeof cases)[number],
+    leads: Leads,
+  ) {
     const found: string[] = [];
     let position: string | null = null;
     for (let calls = 1; ; calls += 1) {

@@ -14,7 +14,7 @@ import {
 import { newId } from '../../src/domain/new-id.ts';
 import { times } from '../support/builders.ts';
 import {
-  bearerOf,
+  aBearer,
   type Decided,
   expectConsistentTimes,
   type KeyPolicy,
@@ -76,7 +76,7 @@ export function quotaContract(name: string, opener: QuotaOpener): void {
           return decision;
         },
         async pass(ms: number): Promise<void> {
-          await pass(bearerOf(apiKeyId), ms);
+          await pass(aBearer(apiKeyId), ms);
           passedMs += ms;
         },
         close: () => Promise.all(quotas.map((quota) => quota.close())),
@@ -190,7 +190,7 @@ export function quotaContract(name: string, opener: QuotaOpener): void {
         const quota = await opened(3, 1);
         const apiKeyId = newId();
         await consumed(quota, apiKeyId, 3);
-        await pass(bearerOf(apiKeyId), 200);
+        await pass(aBearer(apiKeyId), 200);
         const consumedAtLast = async () => {
           for (let patienceMs = MAX_HOLD_MS; ; ) {
             const decision = await quota.consume(apiKeyId, patienceMs);
@@ -273,7 +273,7 @@ export function quotaContract(name: string, opener: QuotaOpener): void {
     describe('a studio with a limit', () => {
       const LIMITS = { key: 3, studio: 5 };
       const aKeyOf = (studioId: string) => ({ apiKeyId: newId(), studioId });
-      const admittedOf = (decisions: readonly QuotaDecision[]) => decisions.filter(({ admitted }) => admitted);
+      const selectAdmitted = (decisions: readonly QuotaDecision[]) => decisions.filter(({ admitted }) => admitted);
 
       // @proves bounds-28
       test("a studio's twenty keys share its limit under any number of concurrent requests", async () => {
@@ -286,7 +286,7 @@ export function quotaContract(name: string, opener: QuotaOpener): void {
           times(400, (index) => (quotas[index % gateways] as Quota).consume(keys[index % 20] as QuotaCaller, limits)),
         );
 
-        expect(admittedOf(decisions)).toHaveLength(47);
+        expect(selectAdmitted(decisions)).toHaveLength(47);
         expect(new Set(decisions.filter(({ admitted }) => !admitted).map(({ of }) => of))).toContain('studio');
       });
 
@@ -319,7 +319,7 @@ export function quotaContract(name: string, opener: QuotaOpener): void {
 
         const ofOther = await Promise.all(times(20, () => quota.consume(other, LIMITS)));
 
-        expect(admittedOf(ofOther)).toHaveLength(2);
+        expect(selectAdmitted(ofOther)).toHaveLength(2);
         // The studio's window ends before the key's, which did not count the requests that the studio refused.
         await pass(one, 57_000);
         expect(await quota.consume(other, LIMITS)).toMatchObject({ admitted: true, of: 'key', remaining: 0 });

@@ -24,14 +24,14 @@ export interface QuotaOfKeys extends Pick<Quota, 'fault' | 'close'> {
 
 /** Wraps a quota so that each key is the only one of its studio. */
 export const quotaOfKeys = (quota: Quota, limit: number): QuotaOfKeys => ({
-  consume: (apiKeyId, patienceMs) => quota.consume(bearerOf(apiKeyId), { key: limit, studio: undefined }, patienceMs),
-  refund: (apiKeyId, windows) => quota.refund(bearerOf(apiKeyId), windows),
+  consume: (apiKeyId, patienceMs) => quota.consume(aBearer(apiKeyId), { key: limit, studio: undefined }, patienceMs),
+  refund: (apiKeyId, windows) => quota.refund(aBearer(apiKeyId), windows),
   fault: () => quota.fault(),
   close: () => quota.close(),
 });
 
 /** The bearer of a key that is the only one of its studio. */
-export const bearerOf = (apiKeyId: string) => ({ apiKeyId, studioId: `studio-of-${apiKeyId}` });
+export const aBearer = (apiKeyId: string) => ({ apiKeyId, studioId: `studio-of-${apiKeyId}` });
 
 /** A decision and the times before and after it; milliseconds. */
 export interface Decided {

@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, test } from 'vitest';
-import { type Contact, openClaims } from '../../src/domain/contact.ts';
+import { type Contact, toContactKeys } from '../../src/domain/contact.ts';
 import { LEAD_STAGES, type Lead, MAX_LEADS_PER_CONTACT } from '../../src/domain/lead.ts';
 import { readTexts } from '../../src/domain/lead-data.ts';
 import { isByUpdate, type LeadFilter, type TimeRange } from '../../src/domain/lead-filter.ts';
@@ -7,7 +7,7 @@ import { newId, newIdAt } from '../../src/domain/new-id.ts';
 import type { Page } from '../../src/store/port/page.ts';
 import type { Store } from '../../src/store/store.ts';
 import { countLeads } from '../../src/usecases/count-leads.ts';
-import { aClaim, aLead, aStudio, BY, claimsOf, DAY_MS, NOW, plus, STUDIO_ID, times } from '../support/builders.ts';
+import { aContactKey, aLead, aStudio, BY, DAY_MS, keysFor, NOW, plus, STUDIO_ID, times } from '../support/builders.ts';
 import { patiently } from '../support/patience.ts';
 import type { OpenedStore } from './opened-store.ts';
 import { actionsOn, correctLead, created, leadsIn, moveLead } from './store-actions.ts';
@@ -53,8 +53,8 @@ export function listLeadsContract(opened: () => OpenedStore): void {
 
     test("another studio's leads are never visible", async () => {
       const mine = await created(aLead());
-      const claims = claimsOf(mine);
-      const theirs = await created(aLead({ studioId: 'studio-2' }), claims);
+      const keys = keysFor(mine);
+      const theirs = await created(aLead({ studioId: 'studio-2' }), keys);
       const latest = await created(aLead());
 
       expect(await everyLead()).toEqual([latest, mine]);
@@ -63,7 +63,7 @@ export function listLeadsContract(opened: () => OpenedStore): void {
       expect(await everyLead('studio-3')).toEqual([]);
       expect(await store.findLead(STUDIO_ID, theirs.id)).toBeNull();
       expect(await store.findLead('studio-2', mine.id)).toBeNull();
-      expect(await store.findLeadByIdempotencyKey(STUDIO_ID, claims.idempotencyKey)).toBeNull();
+      expect(await store.findLeadByIdempotencyKey(STUDIO_ID, keys.idempotencyKey)).toBeNull();
     });
   });
 
@@ -120,7 +120,7 @@ export function findLeadsContract(opened: () => OpenedStore): void {
     const byId = (leads: readonly Lead[]) => leads.toSorted((a, b) => (a.id < b.id ? -1 : 1));
     const foundBy = async (contactKeys: readonly string[], studioId = STUDIO_ID) =>
       byId((await store.findLeadsOfContact(studioId, contactKeys)).leads);
-    const found = (contact: Contact, studio = aStudio()) => foundBy(openClaims(contact, studio).contactKeys);
+    const found = (contact: Contact, studio = aStudio()) => foundBy(toContactKeys(contact, studio).contactKeys);
 
     test('all leads of a contact are found, open and closed, and no others', async () => {
       const contact = anEmail();
@@ -136,38 +136,38 @@ export function findLeadsContract(opened: () => OpenedStore): void {
       expect(await found(contact)).toEqual(byId(leads));
       expect(await found(other.contact)).toEqual([other]);
       expect(await found(anEmail())).toEqual([]);
-      expect(await foundBy(claimsOf(theirs).contactKeys, 'studio-2')).toEqual([theirs]);
-      expect(await foundBy(claimsOf(theirs).contactKeys, 'studio-3')).toEqual([]);
+      expect(await foundBy(keysFor(theirs).contactKeys, 'studio-2')).toEqual([theirs]);
+      expect(await foundBy(keysFor(theirs).contactKeys, 'studio-3')).toEqual([]);
     });
 
-    test('leads are found once by any of their claims, even after a restart', async () => {
+    test('leads are found once by any of their keys, even after a restart', async () => {
       const [open, closed] = [aLead(), aLead()];
-      const keys = (...names: string[]) => ({ contactKeys: names.map(aClaim) });
-      await created(open, claimsOf(open, keys('a', 'b')));
-      await created(closed, claimsOf(closed, keys('x')));
-      const lost = await moved(closed, 'lost', { claims: claimsOf(closed, keys('b', 'c')) });
+      const keys = (...names: string[]) => ({ contactKeys: names.map(aContactKey) });
+      await created(open, keysFor(open, keys('a', 'b')));
+      await created(closed, keysFor(closed, keys('x')));
+      const lost = await moved(closed, 'lost', { keys: keysFor(closed, keys('b', 'c')) });
 
       store = await opened().reopen();
-      expect(await foundBy([aClaim('a')])).toEqual([open]);
-      expect(await foundBy([aClaim('c')])).toEqual([lost]);
-      expect(await foundBy([aClaim('b')])).toEqual(byId([open, lost]));
-      expect(await foundBy(['a', 'b', 'c'].map(aClaim))).toEqual(byId([open, lost]));
-      // A closed lead is also found by its former claims.
-      expect(await foundBy([aClaim('x')])).toEqual([lost]);
+      expect(await foundBy([aContactKey('a')])).toEqual([open]);
+      expect(await foundBy([aContactKey('c')])).toEqual([lost]);
+      expect(await foundBy([aContactKey('b')])).toEqual(byId([open, lost]));
+      expect(await foundBy(['a', 'b', 'c'].map(aContactKey))).toEqual(byId([open, lost]));
+      // A closed lead is also found by its former keys.
+      expect(await foundBy([aContactKey('x')])).toEqual([lost]);
     });
 
     // @proves studios-3
     test('a lead record has its enquiries, its idempotency key and its original data', async () => {
       const lead = aLead({ note: 'first', sourceId: newId() });
-      const { idempotencyKey } = claimsOf(lead);
-      await created(lead, claimsOf(lead, { idempotencyKey }));
+      const { idempotencyKey } = keysFor(lead);
+      await created(lead, keysFor(lead, { idempotencyKey }));
       const record = () => store.findLeadRecord(STUDIO_ID, lead.id);
       expect(await record()).toEqual({ lead, idempotencyKey, original: null });
       const original = readTexts(lead);
       const now = await corrected(lead, { displayName: 'Ada King', sourceId: null, note: null });
       expect(await record()).toEqual({ lead: now, idempotencyKey, original });
       const again = aLead({ contact: lead.contact, note: 'again' });
-      await store.createLead(again, claimsOf(again), { keepsEnquiry: true });
+      await store.createLead(again, keysFor(again), { keepsEnquiry: true });
       const enquiry = { id: expect.any(String), time: again.createdAt, ...readTexts(again) };
       store = await opened().reopen();
       expect(await record()).toEqual({ lead: { ...now, enquiries: [enquiry] }, idempotencyKey, original });
@@ -200,13 +200,13 @@ export function findLeadsContract(opened: () => OpenedStore): void {
     test('finds at most the maximum of leads of a contact, but always every open one', async () => {
       const [first, second, third] = [aLead(), aLead(), aLead()];
       const { contact } = first;
-      const [a, b, c] = [claimsOf(first).contactKeys, [aClaim('b')], [aClaim('c')]];
+      const [a, b, c] = [keysFor(first).contactKeys, [aContactKey('b')], [aContactKey('c')]];
       await opened().makeLeads(...times(MAX_LEADS_PER_CONTACT + 3, () => aLead({ contact, stage: 'lost' })));
       const both = await created();
-      await moved(both, 'lost', { claims: claimsOf(both, { contactKeys: [...a, ...b] }) });
+      await moved(both, 'lost', { keys: keysFor(both, { contactKeys: [...a, ...b] }) });
       await created(first);
-      await created(second, claimsOf(second, { contactKeys: b }));
-      await created(third, claimsOf(third, { contactKeys: c }));
+      await created(second, keysFor(second, { contactKeys: b }));
+      await created(third, keysFor(third, { contactKeys: c }));
 
       for (const keys of [a, [...a, ...b, ...c], [...c, ...b, ...a]]) {
         const all = await foundBy(keys);
@@ -300,9 +300,9 @@ async function all(
 
 /** Sorts leads as the list does. */
 function inOrder(leads: readonly Lead[], method: Listing, filter: LeadFilter): Lead[] {
-  const keyOf = ({ id, updatedAt }: Lead) =>
+  const toKey = ({ id, updatedAt }: Lead) =>
     isByUpdate(filter, FIRST[method]) ? `${updatedAt.getTime().toString().padStart(16, '0')} ${id}` : id;
-  const sorted = leads.toSorted((a, b) => (keyOf(a) < keyOf(b) ? -1 : 1));
+  const sorted = leads.toSorted((a, b) => (toKey(a) < toKey(b) ? -1 : 1));
   return method === 'listLeads' ? sorted.toReversed() : sorted;
 }
 

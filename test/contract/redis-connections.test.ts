@@ -92,14 +92,14 @@ describeWithRedisTls('a Redis over TLS, by the name in its certificate', () => {
   beforeAll(async () => {
     const authority = await anAuthority('of the Redis tests');
     const certificate = await authority.issue('localhost', 'server');
-    const pathOf = (name: string, contents: string) => {
+    const toPath = (name: string, contents: string) => {
       writeFileSync(join(folder, name), contents);
       return join(folder, name);
     };
     const tls = {
-      'tls-cert-file': [pathOf('cert.pem', certificate.cert)],
-      'tls-key-file': [pathOf('key.pem', certificate.key)],
-      'tls-ca-cert-file': [pathOf('ca.pem', authority.cert)],
+      'tls-cert-file': [toPath('cert.pem', certificate.cert)],
+      'tls-key-file': [toPath('key.pem', certificate.key)],
+      'tls-ca-cert-file': [toPath('ca.pem', authority.cert)],
       'tls-auth-clients': ['no'],
     };
     setDefaultCACertificates([...trusted, authority.cert]);
@@ -110,8 +110,8 @@ describeWithRedisTls('a Redis over TLS, by the name in its certificate', () => {
         ...tls,
         // Nodes announce TLS ports only if they also use TLS among themselves.
         'tls-cluster': ['yes'],
-        'tls-client-cert-file': [pathOf('client.pem', ownClient.cert)],
-        'tls-client-key-file': [pathOf('client-key.pem', ownClient.key)],
+        'tls-client-cert-file': [toPath('client.pem', ownClient.cert)],
+        'tls-client-key-file': [toPath('client-key.pem', ownClient.key)],
         'cluster-announce-hostname': ['localhost'],
         'cluster-preferred-endpoint-type': ['hostname'],
       },

@@ -5,7 +5,7 @@ import { QuotaUnavailable } from '../../gateway/admission/quota/quota-port.ts';
 import { createRedisQuota } from '../../gateway/admission/quota/redis-quota.ts';
 import { newId } from '../../src/domain/new-id.ts';
 import { times } from '../support/builders.ts';
-import { type RedisWithSentinel, replicationOf, startRedisWithSentinel } from '../support/redis-sentinel.ts';
+import { type RedisWithSentinel, readReplication, startRedisWithSentinel } from '../support/redis-sentinel.ts';
 import { describeWithRedisServer, type RedisServer, startRedisCluster } from '../tools/servers.ts';
 import { startProxy } from '../tools/tcp-proxy.ts';
 import { inTime, quotaOfKeys } from './quota-of-keys.ts';
@@ -164,8 +164,10 @@ async function admitted(quota: Quota, apiKeyId: string, count: number): Promise<
 
 /** Waits until the replica is in sync with its primary. */
 async function replicated({ primary, replica }: RedisWithSentinel): Promise<void> {
-  const asOf = Number((await replicationOf(primary)).master_repl_offset);
-  await expect.poll(async () => Number((await replicationOf(replica)).slave_repl_offset)).toBeGreaterThanOrEqual(asOf);
+  const connectAs = Number((await readReplication(primary)).master_repl_offset);
+  await expect
+    .poll(async () => Number((await readReplication(replica)).slave_repl_offset))
+    .toBeGreaterThanOrEqual(connectAs);
 }
 
 async function expectRecovered(quota: Quota): Promise<void> {

@@ -92,7 +92,7 @@ describeWithRedisServer('Redis quota on a dedicated server', () => {
       await begin(server);
       const quota = open(server.url);
       await expectUnavailable(quota);
-      const error = await outcomeOf(quota);
+      const error = await decide(quota);
       expect(inspect(error, { depth: null, showHidden: true })).not.toContain(new URL(server.url).password);
 
       await end(server);
@@ -107,14 +107,14 @@ describeWithRedisServer('Redis quota on a dedicated server', () => {
       onTestFinished(() => void process.off('warning', warned));
 
       await begin(server);
-      const outcomes = await Promise.all(times(100, () => outcomeOf(quota)));
+      const outcomes = await Promise.all(times(100, () => decide(quota)));
       expect(new Set(outcomes.map((outcome) => outcome?.constructor))).toEqual(new Set([QuotaUnavailable]));
       await expectUnavailable(quota);
       await sleep(700);
 
       const start = performance.now();
       for (let request = 0; request < 20; request += 1) {
-        expect(await outcomeOf(quota)).toBeInstanceOf(QuotaUnavailable);
+        expect(await decide(quota)).toBeInstanceOf(QuotaUnavailable);
       }
       // Less than half the time that waiting for each request would take.
       expect(performance.now() - start).toBeLessThan(2000);
@@ -139,7 +139,7 @@ describeWithRedisServer('Redis quota on a dedicated server', () => {
     const before = await connection();
     await server.command('REPLICAOF', '127.0.0.1', '1');
 
-    await outcomeOf(quota);
+    await decide(quota);
 
     await expect.poll(connection).not.toBeOneOf([before, undefined]);
   });
@@ -329,7 +329,7 @@ describeWithRedisServer('Redis quota on a dedicated server', () => {
   });
 
   async function expectUnavailable(quota: QuotaOfKeys): Promise<void> {
-    expect(await inTime(() => outcomeOf(quota))).toBeInstanceOf(QuotaUnavailable);
+    expect(await inTime(() => decide(quota))).toBeInstanceOf(QuotaUnavailable);
     expect(await inTime(() => quota.fault())).toEqual(expect.any(String));
   }
 
@@ -340,6 +340,6 @@ describeWithRedisServer('Redis quota on a dedicated server', () => {
 });
 
 /** Returns the decision on one request, or the error. */
-function outcomeOf(quota: QuotaOfKeys): Promise<unknown> {
+function decide(quota: QuotaOfKeys): Promise<unknown> {
   return quota.consume(newId()).catch((error: unknown) => error);
 }

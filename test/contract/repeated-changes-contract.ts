@@ -11,14 +11,14 @@ import {
   aSecretHash,
   aStudio,
   BY,
-  claimsOf,
+  keysFor,
   NOW,
   plus,
   STUDIO_ID,
   times,
 } from '../support/builders.ts';
 import type { OpenedStore } from './opened-store.ts';
-import { correctLead, describeThroughStores, moveLead, replacementOf } from './store-actions.ts';
+import { aReplacement, correctLead, describeThroughStores, moveLead } from './store-actions.ts';
 
 /** The promises about changes that their callers retry. */
 export function repeatedChangesContract(opened: () => OpenedStore): void {
@@ -52,7 +52,7 @@ export function repeatedChangesContract(opened: () => OpenedStore): void {
 
     test('a retried change returns the current state', async () => {
       const [lead, requestId] = [aLead(), randomUUID()];
-      await first.createLead(lead, claimsOf(lead));
+      await first.createLead(lead, keysFor(lead));
       await moveLead(first, lead, 'contacted', { requestId });
       const won = await moveLead(second, lead, 'won');
       expect(await moveLead(second, lead, 'contacted', { requestId })).toEqual(won);
@@ -66,7 +66,7 @@ export function repeatedChangesContract(opened: () => OpenedStore): void {
 
     test('a retried change takes effect later if it was rejected first', async () => {
       const [lead, requestId] = [aLead(), randomUUID()];
-      await first.createLead(lead, claimsOf(lead));
+      await first.createLead(lead, keysFor(lead));
       const correct = (store: Store) =>
         correctLead(store, lead, { note: 'one' }, { requestId, expectedUpdatedAt: lead.updatedAt });
       await moveLead(second, lead, 'won');
@@ -130,7 +130,7 @@ const source = aLeadSource();
 const storedSource = (store: Store) => store.findLeadSource(STUDIO_ID, source.id);
 
 const lead: Lead = aLead();
-const createLead = (store: Store) => store.createLead(lead, claimsOf(lead));
+const createLead = (store: Store) => store.createLead(lead, keysFor(lead));
 const current = async (store: Store) => (await store.findLead(STUDIO_ID, lead.id)) as Lead;
 const stage = async (store: Store) => (await current(store)).stage;
 const moved = async (store: Store, to: Lead['stage'], by: object = {}) => moveLead(store, lead, to, by);
@@ -235,8 +235,8 @@ const RIVAL_CHANGES = {
       title: 'a secret that somebody else replaces stays replaced',
       isRepeatable: false,
       arrange: createKey,
-      change: (store) => store.replaceApiKey(replacementOf(key, { secretSha256: firstSecret })),
-      rival: (store) => store.replaceApiKey(replacementOf(key, { secretSha256: rivalSecret, now: LATER })),
+      change: (store) => store.replaceApiKey(aReplacement(key, { secretSha256: firstSecret })),
+      rival: (store) => store.replaceApiKey(aReplacement(key, { secretSha256: rivalSecret, now: LATER })),
       state: async (store) => (await storedKey(store))?.secretSha256,
     },
   ],

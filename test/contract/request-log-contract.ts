@@ -17,8 +17,8 @@ import {
   aLoggedRequest,
   aStudio,
   BY,
-  claimsOf,
   DAY_MS,
+  keysFor,
   NOW,
   plus,
   STUDIO_ID,
@@ -48,7 +48,7 @@ export function requestLogContract(damages: readonly Damage[], opened: () => Ope
       const whole = { studioId: STUDIO_ID, failed: false, pageSize: 0, pageToken: '', ...query };
       return (await listRequests({ store, clock }, whole)).requests;
     };
-    const idsOf = (requests: readonly LoggedRequest[]) => requests.map(({ requestId }) => requestId);
+    const listIds = (requests: readonly LoggedRequest[]) => requests.map(({ requestId }) => requestId);
 
     // @proves requests-3 requests-1
     test('the request log has each request once, newest first, in its own studio', async () => {
@@ -139,7 +139,7 @@ export function requestLogContract(damages: readonly Damage[], opened: () => Ope
       const record = recorder();
       const mixed = batch(...bad.map(reported), ...good);
       for (const _ of [1, 2]) expect(await record(mixed, undefined)).toBe(bad.length);
-      expect(idsOf(await listed())).toEqual(['ahead', 'two', 'one', 'oldest']);
+      expect(listIds(await listed())).toEqual(['ahead', 'two', 'one', 'oldest']);
       expect(timeOfId((await listed({ xRequestId: 'one' }))[0]?.id as string)).toEqual(plus(NOW, -1000));
       // This gateway serves only some studios.
       expect(await record(batch(reported()), new Set(['studio-2']))).toBe(1);
@@ -160,16 +160,16 @@ export function requestLogContract(damages: readonly Damage[], opened: () => Ope
         await record(batch(...requests), undefined);
         const stored = await all();
         expect(stored.length).toBeLessThan(MAX_LOGGED_REQUESTS + 100);
-        expect(idsOf(stored)).toEqual(times(stored.length, (index) => `${part * 300 + 299 - index}`));
+        expect(listIds(stored)).toEqual(times(stored.length, (index) => `${part * 300 + 299 - index}`));
       }
       expect((await all()).length).toBeGreaterThanOrEqual(MAX_LOGGED_REQUESTS);
-      expect(idsOf(await all('studio-2'))).toEqual(['theirs']);
+      expect(listIds(await all('studio-2'))).toEqual(['theirs']);
       // A day later.
       const later = () => plus(NOW, DAY_MS);
-      expect((await listRequests({ store, clock: later }, queryOf('studio-2'))).requests).toEqual([]);
+      expect((await listRequests({ store, clock: later }, aQuery('studio-2'))).requests).toEqual([]);
       const ending = new AbortController();
       const observer = { time() {}, passed() {}, erased() {}, failed: (error: unknown) => expect.fail(`${error}`) };
-      const often = { lookMs: 0, idleMs: 0, turnMs: 0, leadsPerTurn: 0, restMs: 0, listMs: 0 };
+      const often = { lookMs: 0, idleMs: 0, leaseMs: 0, leadsPerLease: 0, restMs: 0, listMs: 0 };
       const retaining = retainLeads({ store, clock: later }, observer, ending.signal, often);
       await expect.poll(() => all('studio-2')).toEqual([]);
       ending.abort();
@@ -192,7 +192,7 @@ export function requestLogContract(damages: readonly Damage[], opened: () => Ope
       const newestFirst = requests.toReversed();
       const pages: LoggedRequest[][] = [];
       for (let pageToken = ''; ; ) {
-        const page = await listRequests({ store, clock }, queryOf(STUDIO_ID, { pageToken, pageSize: 1000 }));
+        const page = await listRequests({ store, clock }, aQuery(STUDIO_ID, { pageToken, pageSize: 1000 }));
         pages.push([...page.requests]);
         pageToken = page.nextPageToken;
         if (pageToken === '') break;
@@ -201,7 +201,7 @@ export function requestLogContract(damages: readonly Damage[], opened: () => Ope
       expect(pages.flat()).toEqual(newestFirst);
       const failed = newestFirst.filter(({ status }) => status !== 201);
       expect(await listed({ failed: true })).toEqual(failed.slice(0, 100));
-      const [some] = [await listRequests({ store, clock }, queryOf(STUDIO_ID, { failed: true, pageSize: 7 }))];
+      const [some] = [await listRequests({ store, clock }, aQuery(STUDIO_ID, { failed: true, pageSize: 7 }))];
       const { nextPageToken: pageToken } = some;
       expect(await listed({ failed: true, pageToken })).toEqual(failed.slice(7, 107));
       expect(await listed({ xRequestId: 'r.3' })).toEqual(newestFirst.filter(({ requestId }) => requestId === 'r.3'));
@@ -219,7 +219,7 @@ export function requestLogContract(damages: readonly Damage[], opened: () => Ope
     test('names no erased or unknown lead, and logs nothing for emptied or ended studios', async () => {
       await store.putStudio(aStudio({ id: 'trial', isTest: true }), BY);
       const [kept, erased] = [aLead(), aLead()];
-      for (const lead of [kept, erased]) await store.createLead(lead, claimsOf(lead));
+      for (const lead of [kept, erased]) await store.createLead(lead, keysFor(lead));
       const record = recorder();
       const of = (leadId: string, studioId = STUDIO_ID) =>
         batch(reported({ status: 201, code: null, leadId, studioId, requestId: leadId }));
@@ -242,7 +242,7 @@ export function requestLogContract(damages: readonly Damage[], opened: () => Ope
   });
 }
 
-const queryOf = (studioId: string, query: Partial<RequestQuery> = {}): RequestQuery => ({
+const aQuery = (studioId: string, query: Partial<RequestQuery> = {}): RequestQuery => ({
   studioId,
   failed: false,
   pageSize: 0,

@@ -6,11 +6,11 @@ import { StoreUnavailable } from '../../src/store/port/faults.ts';
 import type { Store } from '../../src/store/store.ts';
 import { countExpiredLeads, type RetentionObserver, retainLeads } from '../../src/usecases/retain-leads.ts';
 import { putStudio } from '../../src/usecases/studios.ts';
-import { aLead, anApiKey, aStudio, BY, claimsOf, DAY_MS, NOW, plus, STUDIO_ID, times } from '../support/builders.ts';
+import { aLead, anApiKey, aStudio, BY, DAY_MS, keysFor, NOW, plus, STUDIO_ID, times } from '../support/builders.ts';
 import { type Damage, emptyName, type OpenedStore } from './opened-store.ts';
 import { changesIn, correctLead, moveLead } from './store-actions.ts';
 
-const FAST = { lookMs: 0, idleMs: 0, turnMs: 60_000, leadsPerTurn: 500, restMs: 0, listMs: 0 };
+const FAST = { lookMs: 0, idleMs: 0, leaseMs: 60_000, leadsPerLease: 500, restMs: 0, listMs: 0 };
 
 /** The promises of `RetentionStore` and of a studio's retention, and of the erasures by them. */
 export function retentionContract(damages: readonly Damage[], opened: () => OpenedStore, isWhole: boolean): void {
@@ -34,7 +34,7 @@ export function retentionContract(damages: readonly Damage[], opened: () => Open
     /** A lead that was erased `ms` before NOW. */
     async function erasedAgo(studioId: string, ms: number): Promise<Lead> {
       const lead = aLead({ studioId, createdAt: plus(NOW, -ms - DAY_MS) });
-      await store.createLead(lead, claimsOf(lead));
+      await store.createLead(lead, keysFor(lead));
       const erasure = { studioId, leadId: lead.id, memberId: null, now: plus(NOW, -ms) };
       expect(await store.eraseLead(erasure)).toMatchObject({ kind: 'erased' });
       return lead;
@@ -289,7 +289,7 @@ export function retentionContract(damages: readonly Damage[], opened: () => Open
           throw error;
         },
       };
-      await retainLeads({ store, clock: () => NOW }, observer, ending.signal, { ...FAST, leadsPerTurn: 40 });
+      await retainLeads({ store, clock: () => NOW }, observer, ending.signal, { ...FAST, leadsPerLease: 40 });
       expect(turn).toEqual({ [STUDIO_ID]: 20, 'studio-2': 20 });
     });
 

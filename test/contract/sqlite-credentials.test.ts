@@ -23,14 +23,14 @@ describe.each([...WRITES, ...OF_CREDENTIALS])('after $name', ({ call }) => {
     const open = storesOfOneFile();
     const [reader, other] = [open(), open()];
     await arrange(reader);
-    const [before, withSource] = [await credentialOf(reader), await credentialOf(reader, source.id)];
+    const [before, withSource] = [await findCredential(reader), await findCredential(reader, source.id)];
     expect([before, withSource]).toMatchObject([{ source: null }, { source }]);
 
     await call(by === 'another process' ? other : reader);
 
     const fresh = open();
-    expect(await credentialOf(reader)).toEqual(await credentialOf(fresh));
-    expect(await credentialOf(reader, source.id)).toEqual(await credentialOf(fresh, source.id));
+    expect(await findCredential(reader)).toEqual(await findCredential(fresh));
+    expect(await findCredential(reader, source.id)).toEqual(await findCredential(fresh, source.id));
   });
 });
 
@@ -94,7 +94,7 @@ function storesOfOneFile(path = join(temporaryFolder(), 'leads.db')): () => Stor
 }
 
 /** Leaves out the last use of the key, which may be older. */
-async function credentialOf(store: Store, sourceId?: string) {
+async function findCredential(store: Store, sourceId?: string) {
   const found = await store.findCredential(key.secretSha256, sourceId);
   return found && { ...found, key: { ...found.key, lastUsedAt: null } };
 }

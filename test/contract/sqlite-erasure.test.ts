@@ -2,18 +2,18 @@ import { readdirSync, readFileSync, statSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
-import { openClaims } from '../../src/domain/contact.ts';
+import { toContactKeys } from '../../src/domain/contact.ts';
 import type { Lead } from '../../src/domain/lead.ts';
 import { vacuumDatabase } from '../../src/store/open-store.ts';
 import { LOG_STAYS } from '../../src/store/port/listeners.ts';
 import { openedFiles } from '../../src/store/sqlite/opened-files.ts';
 import { hashBytes } from '../../src/store/sqlite/rows.ts';
 import { createCheckpoints, openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
-import { aLead, aStudio, BY, claimsOf, plus, STUDIO_ID, times } from '../support/builders.ts';
+import { aLead, aStudio, BY, keysFor, plus, STUDIO_ID, times } from '../support/builders.ts';
 import { CLI, executed } from '../support/command-line.ts';
 import { connectToCore } from '../support/core-clients.ts';
 import { ID_BYTES } from '../support/raw-sqlite.ts';
-import { addressOf, run, temporaryFolder } from '../tools/processes.ts';
+import { readAddress, run, temporaryFolder } from '../tools/processes.ts';
 import { correctLead, moveLead } from './store-actions.ts';
 
 /** Enough leads to fill, split and move pages of the file. */
@@ -21,7 +21,7 @@ const LEADS = 600;
 
 /** The personal data of a lead, as bytes that a file may contain. */
 function personalBytes(index: number, lead: Lead): Buffer[] {
-  const { sha256 } = claimsOf(lead).fingerprint;
+  const { sha256 } = keysFor(lead).fingerprint;
   return [
     ...[
       `Name-${index}-`,
@@ -32,7 +32,7 @@ function personalBytes(index: number, lead: Lead): Buffer[] {
       `Again-${index}-`,
     ].map((text) => Buffer.from(text)),
     hashBytes(sha256),
-    ...openClaims(lead.contact, aStudio()).contactKeys.map(hashBytes),
+    ...toContactKeys(lead.contact, aStudio()).contactKeys.map(hashBytes),
   ];
 }
 
@@ -49,7 +49,7 @@ test("no database file has a byte of an erased lead's personal data, whatever it
       note: `Note-${index}-`.padEnd((index * 37) % 1500, '.'),
     }),
   );
-  await Promise.all(leads.map((lead) => store.createLead(lead, claimsOf(lead))));
+  await Promise.all(leads.map((lead) => store.createLead(lead, keysFor(lead))));
   await Promise.all(
     leads.map(async (lead, index) => {
       const now = plus(lead.createdAt, 1000);
@@ -57,7 +57,7 @@ test("no database file has a byte of an erased lead's personal data, whatever it
       const correction = { displayName: `King-${index}-`.padEnd((index * 13) % 150, '.'), contact };
       if (index % 4 === 0) {
         const again = aLead({ contact: lead.contact, note: `Again-${index}-`.padEnd((index * 53) % 1900, '.') });
-        await store.createLead(again, claimsOf(again), { keepsEnquiry: true });
+        await store.createLead(again, keysFor(again), { keepsEnquiry: true });
       }
       if (index % 3 === 0) await correctLead(store, lead, correction, { now });
       if (index % 5 === 0) await moveLead(store, { ...lead, contact }, 'won', { now });
@@ -111,8 +111,8 @@ async function filled(folder: string): Promise<Data> {
   const marks = new Map<string, Buffer>();
   for (const state of ['closed', 'by hand', 'open'] as const) {
     const lead = aLead({ ...about, displayName: `Name ${state}` });
-    const claims = claimsOf(lead);
-    await store.createLead(lead, claims);
+    const keys = keysFor(lead);
+    await store.createLead(lead, keys);
     await correctLead(store, lead, { displayName: `King ${state}` }, { now });
     if (state === 'closed') await moveLead(store, lead, 'won', { now });
     if (state === 'by hand') {
@@ -121,9 +121,9 @@ async function filled(folder: string): Promise<Data> {
       byHand.close();
     }
     leads.push(lead);
-    marks.set(`fingerprint ${state}`, hashBytes(claims.fingerprint.sha256));
+    marks.set(`fingerprint ${state}`, hashBytes(keys.fingerprint.sha256));
     for (const text of ['Name', 'King']) marks.set(`${text} ${state}`, Buffer.from(`${text} ${state}`));
-    for (const [index, key] of claims.contactKeys.entries()) marks.set(`contact key ${index}`, hashBytes(key));
+    for (const [index, key] of keys.contactKeys.entries()) marks.set(`contact key ${index}`, hashBytes(key));
   }
   for (const text of [contact.value, about.note]) marks.set(text, Buffer.from(text));
   await store.close();
@@ -143,7 +143,7 @@ describe('after an erasure', () => {
   test.each(['leads erase-contact beside a running core', 'EraseLead'])('%s leaves no personal byte', async (way) => {
     const folder = temporaryFolder();
     const core = run('src/main.ts', { env: { DATABASE_URL: `sqlite:${join(folder, 'leads.db')}`, CORE_TOKEN } });
-    const crm = connectToCore(await addressOf(core), CORE_TOKEN);
+    const crm = connectToCore(await readAddress(core), CORE_TOKEN);
     onTestFinished(() => crm.close());
     // While the core has the file open, the log retains earlier writes.
     const data = await filled(folder);
@@ -253,8 +253,8 @@ test('a lead has at most a hundred keys of former contacts, those of the first o
   onTestFinished(() => store.close());
   await store.putStudio(aStudio(), BY);
   let lead = aLead();
-  await store.createLead(lead, claimsOf(lead));
-  const { contactKeys } = openClaims(lead.contact, aStudio());
+  await store.createLead(lead, keysFor(lead));
+  const { contactKeys } = toContactKeys(lead.contact, aStudio());
   for (const index of times(150, (each) => each)) {
     const contact = { type: 'email', value: `person-${index}@example.org` } as const;
     await correctLead(store, lead, { contact }, { now: plus(lead.createdAt, index + 1) });

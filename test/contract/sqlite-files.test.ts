@@ -9,7 +9,7 @@ import { openedFiles } from '../../src/store/sqlite/opened-files.ts';
 import { createCheckpoints, openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
 import type { Store } from '../../src/store/store.ts';
 import { backUp } from '../support/backups.ts';
-import { aLead, claimsOf, STUDIO_ID } from '../support/builders.ts';
+import { aLead, keysFor, STUDIO_ID } from '../support/builders.ts';
 import { ID_BYTES } from '../support/raw-sqlite.ts';
 import { SMALL_DISKS } from '../support/small-disk.ts';
 import { temporaryFolder } from '../tools/processes.ts';
@@ -28,7 +28,7 @@ async function opened() {
   return { path, store };
 }
 
-const faultOf = (call: Promise<unknown>): Promise<string> => call.then(() => 'none', errorSummary);
+const findFault = (call: Promise<unknown>): Promise<string> => call.then(() => 'none', errorSummary);
 
 /** Replaces a file by a copy of its contents. */
 function replace(path: string): void {
@@ -54,7 +54,7 @@ test.each(WRITES)('$name is not acknowledged as the first write after its files 
   const index = WRITES.findIndex((write) => write.name === name);
   const [, hand] = HANDS[index % HANDS.length] ?? [];
   hand?.(path);
-  expect(await faultOf(call(store))).toMatch(REMOVED);
+  expect(await findFault(call(store))).toMatch(REMOVED);
 });
 
 // @proves crashes-48
@@ -64,12 +64,12 @@ test.each(HANDS)('once %s, the check and every call fail, even after the files a
   renameSync(folder, `${folder}.kept`);
   mkdirSync(folder);
   for (const end of ['', '-wal', '-shm']) linkSync(`${folder}.kept/leads.db${end}`, path + end);
-  expect(await faultOf(store.check())).toBe('none');
+  expect(await findFault(store.check())).toBe('none');
   hand(path);
-  expect(await faultOf(store.check())).toMatch(REMOVED);
+  expect(await findFault(store.check())).toMatch(REMOVED);
   rmSync(folder, { recursive: true, force: true });
   renameSync(`${folder}.kept`, folder);
-  for (const { name, call } of [...READS, ...WRITES]) expect(await faultOf(call(store)), name).toMatch(REMOVED);
+  for (const { name, call } of [...READS, ...WRITES]) expect(await findFault(call(store)), name).toMatch(REMOVED);
   await store.close();
 });
 
@@ -78,16 +78,16 @@ describe('a store goes on writing', () => {
   test('a store keeps writing while others link, open, read, copy and compact its file', async () => {
     const { path, store } = await opened();
     linkSync(path, `${path}.link`);
-    expect(await faultOf(createAnother(store))).toBe('none');
+    expect(await findFault(createAnother(store))).toBe('none');
     new DatabaseSync(path).close();
-    expect(await faultOf(createAnother(store))).toBe('none');
+    expect(await findFault(createAnother(store))).toBe('none');
     expect(await backUp(`sqlite:${path}`, `${path}.backup`)).toEqual([0, expect.anything()]);
-    expect(await faultOf(createAnother(store))).toBe('none');
+    expect(await findFault(createAnother(store))).toBe('none');
     vacuumFile(path);
-    expect(await faultOf(createAnother(store))).toBe('none');
+    expect(await findFault(createAnother(store))).toBe('none');
     rmSync(`${path}.link`);
-    expect(await faultOf(createAnother(store))).toBe('none');
-    expect(await faultOf(store.check())).toBe('none');
+    expect(await findFault(createAnother(store))).toBe('none');
+    expect(await findFault(store.check())).toBe('none');
   });
 
   test('a store keeps writing to a file behind a symbolic link', async () => {
@@ -97,9 +97,9 @@ describe('a store goes on writing', () => {
     const store = openSqliteStore(link);
     onTestFinished(() => store.close());
     await arrange(store);
-    expect(await faultOf(store.check())).toBe('none');
+    expect(await findFault(store.check())).toBe('none');
     rmSync(join(folder, 'other.db-wal'));
-    expect(await faultOf(createAnother(store))).toMatch(REMOVED);
+    expect(await findFault(createAnother(store))).toMatch(REMOVED);
   });
 });
 
@@ -127,13 +127,13 @@ test('a file that replaces an open one is not written to and gets no log', async
   const backup = join(temporaryFolder(), 'backup.db');
   expect(await backUp(`sqlite:${path}`, backup)).toEqual([0, expect.anything()]);
   const later = aLead();
-  await store.createLead(later, claimsOf(later));
+  await store.createLead(later, keysFor(later));
   const bytes = readFileSync(backup);
 
   linkSync(path, `${path}.same`);
   renameSync(backup, path);
   expect(
-    await faultOf(store.eraseLead({ studioId: STUDIO_ID, leadId: lead.id, memberId: null, now: new Date() })),
+    await findFault(store.eraseLead({ studioId: STUDIO_ID, leadId: lead.id, memberId: null, now: new Date() })),
   ).toMatch(REMOVED);
   await store.close();
 
@@ -170,7 +170,7 @@ function aDatabase() {
   return { store, direct };
 }
 
-const create = (store: Store, lead = aLead()) => store.createLead(lead, claimsOf(lead));
+const create = (store: Store, lead = aLead()) => store.createLead(lead, keysFor(lead));
 
 // @proves crashes-29
 test('every unique index in SQLite is a table constraint, which nothing can drop', () => {

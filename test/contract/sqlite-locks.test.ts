@@ -7,7 +7,7 @@ import { StoreUnavailable } from '../../src/store/port/faults.ts';
 import { MAX_WAITING_WRITES } from '../../src/store/sqlite/group-commit.ts';
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
 import type { Store } from '../../src/store/store.ts';
-import { aLead, aMember, anApiKey, aStudio, BY, claimsOf, NOW, STUDIO_ID, times } from '../support/builders.ts';
+import { aLead, aMember, anApiKey, aStudio, BY, keysFor, NOW, STUDIO_ID, times } from '../support/builders.ts';
 import { type LockHolder, lockHolder } from '../support/lock-holder.ts';
 import { temporaryFolder } from '../tools/processes.ts';
 import { describeIf, hasCommand } from '../tools/servers.ts';
@@ -86,13 +86,13 @@ describe('while another process holds the write lock of the file', () => {
   test('a write that waits for the lock is refused at its deadline, and nothing is written', async () => {
     await other.lock();
     const created = aLead();
-    const claims = claimsOf(created);
+    const keys = keysFor(created);
 
-    await expect(store.createLead(created, claims)).rejects.toThrow('nothing was written');
+    await expect(store.createLead(created, keys)).rejects.toThrow('nothing was written');
 
     await other.unlock();
     expect(await store.findLead(STUDIO_ID, created.id)).toBeNull();
-    expect(await store.createLead(created, claims)).toMatchObject({ kind: 'created' });
+    expect(await store.createLead(created, keys)).toMatchObject({ kind: 'created' });
   });
 
   // @proves bounds-46
@@ -163,7 +163,7 @@ describeIf(hasCommand('python3'), 'while another process recovers the log', 'ins
     const store = openSqliteStore(path);
     onTestFinished(() => store.close());
     await store.putStudio(aStudio(), BY);
-    await store.createLead(lead, claimsOf(lead));
+    await store.createLead(lead, keysFor(lead));
     await nextTurn();
     const recovered = await recovering(path);
 

@@ -21,8 +21,8 @@ import { schemaVersion } from '../../src/store/sqlite/schema.ts';
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
 import type { Store } from '../../src/store/store.ts';
 import { countLeads, everyStudioWithLeads } from '../../src/usecases/count-leads.ts';
-import { aConsumer, aLead, aMember, aStudio, BY, claimsOf, NOW, STUDIO_ID, times } from '../support/builders.ts';
-import { ID_BYTES, idTextOf, STUDIO_NUMBER, setColumn } from '../support/raw-sqlite.ts';
+import { aConsumer, aLead, aMember, aStudio, BY, keysFor, NOW, STUDIO_ID, times } from '../support/builders.ts';
+import { ID_BYTES, STUDIO_NUMBER, setColumn, toIdText } from '../support/raw-sqlite.ts';
 import { temporaryFolder } from '../tools/processes.ts';
 import type { Damage, OpenedStore } from './opened-store.ts';
 import { created, moveLead } from './store-actions.ts';
@@ -36,10 +36,10 @@ const TABLES = {
   creation: ['leads', OF_LEAD],
   original: ['leads', OF_LEAD],
   enquiries: ['leads', OF_LEAD],
-  claim: ['leads', OF_LEAD],
-  mark: ['leads', OF_LEAD],
-  'part of a mark': ['leads', OF_LEAD],
-  'mark of 1.0': ['leads', OF_LEAD],
+  'uniqueness key': ['leads', OF_LEAD],
+  'pending change': ['leads', OF_LEAD],
+  'part of a pending change': ['leads', OF_LEAD],
+  'pending change of 1.0': ['leads', OF_LEAD],
   key: ['api_keys', 'studio_id = ? AND id = ?'],
   studio: ['studios', 'id = ? AND id = ?'],
   region: ['studios', 'id = ? AND id = ?'],
@@ -81,14 +81,14 @@ const DAMAGES: readonly Damage[] = (
       const original = { displayName: 'Ada', sourceId: null, note: null, enquiries };
       return ['enquiries', 'original', JSON.stringify(original)] as const;
     }),
-    ['claim', 'contact_keys', '['],
-    ['claim', 'rule_region', 'XX'],
-    ['claim', 'rule_version', 2],
-    ['mark', 'revision', FAR],
-    ['mark', 'changed_since', -FAR],
-    ['mark', 'change_kinds', '['],
-    ['part of a mark', 'change_kinds', '{"updated":"x","sold":5}'],
-    ['mark of 1.0', 'changed_since', 0],
+    ['uniqueness key', 'contact_keys', '['],
+    ['uniqueness key', 'rule_region', 'XX'],
+    ['uniqueness key', 'rule_version', 2],
+    ['pending change', 'revision', FAR],
+    ['pending change', 'changed_since', -FAR],
+    ['pending change', 'change_kinds', '['],
+    ['part of a pending change', 'change_kinds', '{"updated":"x","sold":5}'],
+    ['pending change of 1.0', 'changed_since', 0],
     ['key', 'name', 'x'.repeat(1_000_000)],
     ['key', 'scopes', `leads.export${' leads.read'.repeat(500_000)}`],
     ['key', 'member_id', 'a.b'],
@@ -229,10 +229,10 @@ describe('SQLite', () => {
     return database;
   }
 
-  const create = (store: Pick<Store, 'createLead'>, lead: Lead) => store.createLead(lead, claimsOf(lead));
+  const create = (store: Pick<Store, 'createLead'>, lead: Lead) => store.createLead(lead, keysFor(lead));
   const idsIn = (database: DatabaseSync) =>
     database
-      .prepare(`SELECT ${idTextOf('id')} AS id FROM leads ORDER BY leads.id`)
+      .prepare(`SELECT ${toIdText('id')} AS id FROM leads ORDER BY leads.id`)
       .all()
       .map(({ id }) => id);
 
@@ -481,13 +481,13 @@ describe('SQLite', () => {
     ]);
 
     const { byStage, bySource, completeSince } = await countLeads({ store }, { studioId: STUDIO_ID });
-    const countOf = (wanted: string) => byStage.find(({ of }) => of === wanted);
+    const countRows = (wanted: string) => byStage.find(({ of }) => of === wanted);
 
     expect(bySource).toEqual([{ of: null, count: 100_000, isLowerBound: true }]);
     expect(completeSince).toEqual(new Date(1_700_000_020_003));
-    expect(countOf('won')).toEqual({ of: 'won', count: 5000, isLowerBound: false });
-    expect(countOf('lost')).toEqual({ of: 'lost', count: 10_000, isLowerBound: true });
-    expect(countOf('new')).toEqual({ of: 'new', count: 100_000, isLowerBound: true });
+    expect(countRows('won')).toEqual({ of: 'won', count: 5000, isLowerBound: false });
+    expect(countRows('lost')).toEqual({ of: 'lost', count: 10_000, isLowerBound: true });
+    expect(countRows('new')).toEqual({ of: 'new', count: 100_000, isLowerBound: true });
     const created = { start: new Date(1_700_000_000_001), end: new Date(1_700_000_005_001) };
     const filter = { stages: [], sourceIds: [], created, updated: { start: null, end: null } };
     expect(await countLeads({ store }, { studioId: STUDIO_ID, filter })).toMatchObject({

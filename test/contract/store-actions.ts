@@ -7,7 +7,7 @@ import type { Acknowledgement, LeadChange } from '../../src/domain/lead-change.t
 import type { Correction } from '../../src/domain/lead-data.ts';
 import type { Page } from '../../src/store/port/page.ts';
 import type { Store } from '../../src/store/store.ts';
-import { aConsumer, aLead, aSecretHash, BY, claimsOf, NOW, STUDIO_ID } from '../support/builders.ts';
+import { aConsumer, aLead, aSecretHash, BY, keysFor, NOW, STUDIO_ID } from '../support/builders.ts';
 import type { OpenedStore } from './opened-store.ts';
 
 export const OPEN_STAGES: readonly LeadStage[] = ['new', 'contacted', 'trial_booked', 'trial_attended'];
@@ -16,8 +16,8 @@ export const CLOSED_STAGES: readonly LeadStage[] = ['won', 'lost'];
 /** Calls that most contract tests make on the store of the current test, with the usual expected outcome. */
 export function actionsOn(store: () => Store) {
   return {
-    async created(lead: Lead = aLead(), claims = claimsOf(lead)): Promise<Lead> {
-      expect(await store().createLead(lead, claims)).toEqual({ kind: 'created', lead });
+    async created(lead: Lead = aLead(), keys = keysFor(lead)): Promise<Lead> {
+      expect(await store().createLead(lead, keys)).toEqual({ kind: 'created', lead });
       return lead;
     },
     async moved(lead: Lead, stage: LeadStage, overrides: Partial<StageChange> = {}): Promise<Lead> {
@@ -48,7 +48,7 @@ export const moveLead = (store: Store, lead: Lead, stage: LeadStage, overrides: 
     studioId: lead.studioId,
     leadId: lead.id,
     stage,
-    claims: claimsOf(lead),
+    keys: keysFor(lead),
     expectedUpdatedAt: null,
     memberId: null,
     now: NOW,
@@ -60,7 +60,7 @@ export const correctLead = (store: Store, lead: Lead, correction: Correction, ov
     studioId: lead.studioId,
     leadId: lead.id,
     correction,
-    claims: claimsOf({ ...lead, ...correction }),
+    keys: keysFor({ ...lead, ...correction }),
     expectedUpdatedAt: null,
     memberId: null,
     now: NOW,
@@ -68,7 +68,7 @@ export const correctLead = (store: Store, lead: Lead, correction: Correction, ov
   });
 
 /** Replaces the secret of a key by a new one. */
-export const replacementOf = (key: ApiKey, overrides: Partial<Replacement> = {}): Replacement => ({
+export const aReplacement = (key: ApiKey, overrides: Partial<Replacement> = {}): Replacement => ({
   studioId: key.studioId,
   keyId: key.id,
   memberId: key.memberId,
@@ -100,12 +100,12 @@ export function describeThroughStores(
 export async function leadsIn(store: Store, studioId: string, before: string | null, limit: number) {
   const { records, next } = await store.listLeads(studioId, before, limit);
   const page = await store.listPublicLeads(studioId, before, limit);
-  expect([page.records.map((lead) => JSON.parse(lead)), page.next]).toEqual([records.map(publicFormOf), next]);
+  expect([page.records.map((lead) => JSON.parse(lead)), page.next]).toEqual([records.map(toPublicForm), next]);
   return records;
 }
 
 /** Returns a lead as the public API shows it. */
-export const publicFormOf = ({ id, displayName, stage, sourceId, note, createdAt, updatedAt }: Lead) => ({
+export const toPublicForm = ({ id, displayName, stage, sourceId, note, createdAt, updatedAt }: Lead) => ({
   ...{ id, displayName, stage, sourceId, note },
   createdAt: createdAt.toISOString(),
   updatedAt: updatedAt.toISOString(),
@@ -128,7 +128,7 @@ export async function keysIn(store: Store, studioId: string): Promise<ApiKey[]> 
 
 /** Creates a lead and expects success. */
 export async function created(store: Store, lead: Lead): Promise<void> {
-  expect(await store.createLead(lead, claimsOf(lead))).toMatchObject({ kind: 'created' });
+  expect(await store.createLead(lead, keysFor(lead))).toMatchObject({ kind: 'created' });
 }
 
 /** Creates a consumer and expects success. */
@@ -137,7 +137,7 @@ export async function createdConsumer(store: Store, overrides: Partial<NewConsum
   return outcome.kind === 'created' ? outcome.consumer : expect.fail(outcome.kind);
 }
 
-export const acknowledgementOf = ({ lead: { studioId, id: leadId }, revision }: LeadChange): Acknowledgement => ({
+export const toAcknowledgement = ({ lead: { studioId, id: leadId }, revision }: LeadChange): Acknowledgement => ({
   studioId,
   leadId,
   revision,
@@ -149,7 +149,7 @@ export const changesIn = async (store: Store, limit = 1000): Promise<readonly Le
 
 /** Acknowledges changes for the default consumer. */
 export const acknowledgeIn = (store: Store, changes: readonly LeadChange[]) =>
-  store.acknowledgeDeliveries(DEFAULT_CONSUMER.number, changes.map(acknowledgementOf));
+  store.acknowledgeDeliveries(DEFAULT_CONSUMER.number, changes.map(toAcknowledgement));
 
 /**
  * Advances the clock of a distribution beyond its limit at each look, so that a call distributes only one part, until

@@ -2,7 +2,6 @@ import { afterEach, beforeEach, describe } from 'vitest';
 import { apiKeyContract } from './api-key-contract.ts';
 import { auditContract } from './audit-contract.ts';
 import { changeLeadStageContract, updateLeadContract } from './change-lead-contract.ts';
-import { claimContract } from './claim-contract.ts';
 import { consumerContract } from './consumer-contract.ts';
 import { createLeadContract } from './create-lead-contract.ts';
 import { directoryContract } from './directory-contract.ts';
@@ -17,6 +16,7 @@ import { requestLogContract } from './request-log-contract.ts';
 import { restoreContract } from './restore-contract.ts';
 import { retentionContract } from './retention-contract.ts';
 import { testStudioContract } from './test-studio-contract.ts';
+import { uniquenessContract } from './uniqueness-contract.ts';
 import { everyRecordContract, unreadableRecordsContract } from './unreadable-records-contract.ts';
 
 /**
@@ -58,7 +58,7 @@ export function storeContract(
     testStudioContract(opened);
     restoreContract(damages, opened);
     retentionContract(damages, opened, isWhole);
-    claimContract(damages, opened);
+    uniquenessContract(damages, opened);
     apiKeyContract(opened);
     directoryContract(opened);
     repeatedChangesContract(opened);

@@ -1,16 +1,16 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 import { type Consumer, DEFAULT_CONSUMER, type NewConsumer } from '../../src/domain/consumer.ts';
 import type { Store } from '../../src/store/store.ts';
-import { aConsumer, aLead, aStudio, BY, claimsOf, plus, STUDIO_ID, times } from '../support/builders.ts';
+import { aConsumer, aLead, aStudio, BY, keysFor, plus, STUDIO_ID, times } from '../support/builders.ts';
 import type { OpenedStore } from './opened-store.ts';
 import {
   acknowledgeIn,
-  acknowledgementOf,
   actionsOn,
   changesIn,
   correctLead,
   createdConsumer,
   moveLead,
+  toAcknowledgement,
 } from './store-actions.ts';
 
 /** More leads than any test creates. */
@@ -32,9 +32,10 @@ export function testStudioContract(opened: () => OpenedStore): void {
     const inTest = () => created(aLead({ studioId: TEST }));
 
     const consumer = (overrides: Partial<NewConsumer>) => createdConsumer(store, overrides);
-    const changesOf = async (of: Consumer, from = store) => (await from.listDeliveries(of.number, ALL))?.changes ?? [];
-    const idsOf = async (of: Consumer, from = store) =>
-      (await changesOf(of, from)).map(({ lead }) => lead.id).toSorted();
+    const listChanges = async (of: Consumer, from = store) =>
+      (await from.listDeliveries(of.number, ALL))?.changes ?? [];
+    const listIds = async (of: Consumer, from = store) =>
+      (await listChanges(of, from)).map(({ lead }) => lead.id).toSorted();
 
     test('no put makes a studio a test studio, or a test studio an ordinary one', async () => {
       expect(await store.putStudio(aTest, BY)).toEqual(aTest);
@@ -73,7 +74,7 @@ export function testStudioContract(opened: () => OpenedStore): void {
       const lead = await inTest();
       const beside = await created();
       for (const from of [store, another])
-        expect(await idsOf(DEFAULT_CONSUMER, from)).toEqual([before.id, beside.id].toSorted());
+        expect(await listIds(DEFAULT_CONSUMER, from)).toEqual([before.id, beside.id].toSorted());
       const { waiting } = await store.measureDeliveries(DEFAULT_CONSUMER.number, ALL);
       expect(waiting).toEqual({ leads: 2, since: before.createdAt });
 
@@ -83,20 +84,20 @@ export function testStudioContract(opened: () => OpenedStore): void {
       const ordinary = await consumer({ name: 'ordinary', studioIds: [STUDIO_ID] });
       await moveLead(store, lead, 'contacted');
       await moveLead(store, beside, 'contacted');
-      expect(await idsOf(all)).toEqual([beside.id]);
-      expect(await idsOf(ordinary)).toEqual([beside.id]);
-      expect(await idsOf(withTests)).toEqual([beside.id, lead.id].toSorted());
-      expect(await idsOf(named)).toEqual([lead.id]);
-      expect(await idsOf(DEFAULT_CONSUMER)).toEqual([before.id, beside.id].toSorted());
+      expect(await listIds(all)).toEqual([beside.id]);
+      expect(await listIds(ordinary)).toEqual([beside.id]);
+      expect(await listIds(withTests)).toEqual([beside.id, lead.id].toSorted());
+      expect(await listIds(named)).toEqual([lead.id]);
+      expect(await listIds(DEFAULT_CONSUMER)).toEqual([before.id, beside.id].toSorted());
       expect(await store.measureDeliveries(all.number, ALL)).toMatchObject({ waiting: { leads: 1 } });
       expect(await store.measureDeliveries(named.number, ALL)).toMatchObject({ waiting: { leads: 1 } });
 
-      expect(await acknowledgeIn(store, await changesIn(store))).toMatchObject({ settled: 2 });
+      expect(await acknowledgeIn(store, await changesIn(store))).toMatchObject({ applied: 2 });
       await correctLead(store, lead, { note: 'again' });
       await store.resendLeads({ studioId: TEST, after: null, limit: ALL }, plus(lead.createdAt, 60_000));
-      expect(await idsOf(DEFAULT_CONSUMER)).toEqual([]);
-      expect(await idsOf(all)).toEqual([beside.id]);
-      expect(await changesOf(named)).toMatchObject([{ lead: { note: 'again' } }]);
+      expect(await listIds(DEFAULT_CONSUMER)).toEqual([]);
+      expect(await listIds(all)).toEqual([beside.id]);
+      expect(await listChanges(named)).toMatchObject([{ lead: { note: 'again' } }]);
     });
 
     test('a consumer with test studios differs from one without them', async () => {
@@ -112,11 +113,11 @@ export function testStudioContract(opened: () => OpenedStore): void {
       const kept = await created();
       const leads = await Promise.all(times(4, () => inTest()));
       const [first = expect.fail(), second = expect.fail()] = leads;
-      const claims = claimsOf(first);
+      const keys = keysFor(first);
       const contact = { type: 'email', value: `former-${first.id}@example.org` } as const;
       await correctLead(store, first, { contact });
       await moveLead(store, second, 'won');
-      expect(await idsOf(asked)).toHaveLength(5);
+      expect(await listIds(asked)).toHaveLength(5);
 
       expect(await store.deleteLeads(TEST, 3, BY)).toBe(3);
       expect((await store.walkLeads(TEST, null, ALL)).records).toHaveLength(1);
@@ -127,20 +128,20 @@ export function testStudioContract(opened: () => OpenedStore): void {
       for (const { id, contact: each } of [...leads, { id: first.id, contact }]) {
         expect(await store.presenceOfLead(TEST, id)).toBeNull();
         expect(await store.listAuditEvents(TEST, id)).toEqual([]);
-        const { contactKeys } = claimsOf(aLead({ contact: each }));
+        const { contactKeys } = keysFor(aLead({ contact: each }));
         for (const former of [undefined, 'former'] as const) {
           const found = await store.findLeadsOfContact(TEST, contactKeys, former);
           expect(found).toEqual({ leads: [], unreadable: [] });
         }
       }
       expect((await store.walkErasedLeads(TEST, null, ALL)).leads).toEqual([]);
-      expect(await idsOf(asked)).toEqual([kept.id]);
+      expect(await listIds(asked)).toEqual([kept.id]);
       expect(await store.measureDeliveries(asked.number, ALL)).toMatchObject({ waiting: { leads: 1 } });
       expect(await store.findLead(STUDIO_ID, kept.id)).toEqual(kept);
       const again = aLead({ studioId: TEST, contact: first.contact });
-      const { idempotencyKey } = claims;
-      expect(await store.createLead(again, claimsOf(again, { idempotencyKey }))).toMatchObject({ kind: 'created' });
-      expect(await idsOf(asked)).toEqual([kept.id, again.id].toSorted());
+      const { idempotencyKey } = keys;
+      expect(await store.createLead(again, keysFor(again, { idempotencyKey }))).toMatchObject({ kind: 'created' });
+      expect(await listIds(asked)).toEqual([kept.id, again.id].toSorted());
     });
 
     // @proves studios-2
@@ -149,12 +150,12 @@ export function testStudioContract(opened: () => OpenedStore): void {
       const asked = await consumer({ includesTests: true });
       const kept = await created();
       const [parked, deferred, waiting] = await Promise.all(times(3, () => inTest()));
-      const states = (await changesOf(asked)).map((change) => ({ ...acknowledgementOf(change), reason: 'FAULT' }));
+      const states = (await listChanges(asked)).map((change) => ({ ...toAcknowledgement(change), reason: 'FAULT' }));
       const aside = (lead: typeof parked, retryAt: Date | null) =>
         states.filter(({ leadId }) => leadId === lead?.id).map((state) => ({ ...state, retryAt }));
       const now = new Date();
       const both = [...aside(parked, null), ...aside(deferred, plus(now, 60_000))];
-      expect(await store.setAsideDeliveries(asked.number, both, now)).toMatchObject({ settled: 2 });
+      expect(await store.setAsideDeliveries(asked.number, both, now)).toMatchObject({ applied: 2 });
 
       expect(await store.deleteLeads(TEST, ALL, BY)).toBe(3);
       expect(await store.listDeliveriesSetAside(asked.number, null, ALL)).toEqual([]);
@@ -163,7 +164,7 @@ export function testStudioContract(opened: () => OpenedStore): void {
         setAside: { leads: 0, since: null },
       });
       const late = aside(waiting, null);
-      expect(await store.acknowledgeDeliveries(asked.number, late)).toEqual({ settled: 0, superseded: 0, unknown: 1 });
+      expect(await store.acknowledgeDeliveries(asked.number, late)).toEqual({ applied: 0, superseded: 0, unknown: 1 });
     });
 
     test('test leads deleted while they are distributed leave no deliveries', async () => {
@@ -175,7 +176,7 @@ export function testStudioContract(opened: () => OpenedStore): void {
         await Promise.all([store.deleteLeads(TEST, ALL, BY), another.listDeliveries(asked.number, ALL)]);
       }
       await store.deleteLeads(TEST, ALL, BY);
-      expect(await idsOf(asked, another)).toEqual([]);
+      expect(await listIds(asked, another)).toEqual([]);
       expect(await another.measureDeliveries(asked.number, ALL)).toMatchObject({ waiting: { leads: 0, since: null } });
     });
   });

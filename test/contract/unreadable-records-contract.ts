@@ -3,7 +3,7 @@ import { beforeEach, describe, expect, test } from 'vitest';
 import { examineRecords } from '../../operator/doctor/examine-records.ts';
 import { Notes } from '../../operator/doctor/finding.ts';
 import { type ApiKey, MAX_LIVE_KEYS } from '../../src/domain/api-key.ts';
-import type { Lead, LeadClaims } from '../../src/domain/lead.ts';
+import type { Lead, LeadKeys } from '../../src/domain/lead.ts';
 import { newId } from '../../src/domain/new-id.ts';
 import type { LeadSource } from '../../src/domain/studio.ts';
 import { readDatabase } from '../../src/store/open-store.ts';
@@ -21,7 +21,7 @@ import {
   anApiKey,
   aStudio,
   BY,
-  claimsOf,
+  keysFor,
   NOW,
   plus,
   STUDIO_ID,
@@ -30,13 +30,13 @@ import {
 import { type Damage, emptyName, type OpenedStore, tryEach } from './opened-store.ts';
 import {
   actionsOn,
+  aReplacement,
   changesIn,
   correctLead,
   keysIn,
   moveLead,
-  publicFormOf,
-  replacementOf,
   sourcesIn,
+  toPublicForm,
 } from './store-actions.ts';
 
 /** The promises about records that this release did not write or cannot read: each damage of the adapter is tried. */
@@ -54,19 +54,19 @@ export function unreadableRecordsContract(damages: readonly Damage[], opened: ()
     ) as [Damage, Damage];
     const each = (kinds: readonly Damage['kind'][], attempt: (damage: Damage, studioId: string) => Promise<void>) =>
       tryEach(opened(), damages, kinds, attempt);
-    const reportsOf = (id: string) => opened().reported.filter((record) => record.id === id);
-    const faultOf = (call: Promise<unknown>) => call.catch((error) => error);
+    const listReports = (id: string) => opened().reported.filter((record) => record.id === id);
+    const findFault = (call: Promise<unknown>) => call.catch((error) => error);
     const outcomeOfRival = ({ studioId, contact }: Lead) => {
       const rival = aLead({ studioId, contact });
-      return store.createLead(rival, claimsOf(rival));
+      return store.createLead(rival, keysFor(rival));
     };
 
     // @proves limits-5
-    test('an unreadable lead fails only its own requests, is left out of lists, and keeps its claims', () =>
+    test('an unreadable lead fails only its own requests, is left out of lists, and keeps its keys', () =>
       each(['lead'], async (damage, studioId) => {
         const leads = times(3, () => aLead({ studioId }));
-        const claims = leads.map((lead) => claimsOf(lead));
-        for (const [index, lead] of leads.entries()) await created(lead, claims[index]);
+        const keys = leads.map((lead) => keysFor(lead));
+        for (const [index, lead] of leads.entries()) await created(lead, keys[index]);
         const [oldest, bad, newest] = leads as [Lead, Lead, Lead];
         const theirs = await created(aLead({ studioId: `${studioId}-other` }));
         await opened().damage(damage, bad);
@@ -83,7 +83,7 @@ export function unreadableRecordsContract(damages: readonly Damage[], opened: ()
             records: records.map((lead) => JSON.parse(lead)),
           })),
           store.walkLeads(studioId, null, 10),
-          store.findLeadsOfContact(studioId, claims[1]?.contactKeys ?? []),
+          store.findLeadsOfContact(studioId, keys[1]?.contactKeys ?? []),
         ]);
         for (const read of [own, ownPublic])
           expect(read).toMatchObject({ status: 'rejected', reason: { constructor: UnreadableRecord, kind: 'lead' } });
@@ -91,18 +91,18 @@ export function unreadableRecordsContract(damages: readonly Damage[], opened: ()
           theirs,
           newest,
           { records: [newest, oldest], next: null, skipped: 1 },
-          { records: [newest, oldest].map(publicFormOf), next: null, skipped: 1 },
+          { records: [newest, oldest].map(toPublicForm), next: null, skipped: 1 },
           { records: [oldest, newest], next: null, skipped: 1 },
           { leads: [], unreadable: [bad.id] },
         ]);
-        expect(reportsOf(bad.id)[0]).toMatchObject({ kind: 'lead', id: bad.id });
+        expect(listReports(bad.id)[0]).toMatchObject({ kind: 'lead', id: bad.id });
         expect(await store.presenceOfLead(studioId, bad.id)).toBe('present');
 
         // A replay returns the original data, so it does not depend on the current stage and time.
         const isMutable = /^(?:stage|updated_?at)$/i.test(damage.field);
-        const { idempotencyKey, fingerprint } = claims[1] as LeadClaims;
+        const { idempotencyKey, fingerprint } = keys[1] as LeadKeys;
         const repeated = await Promise.allSettled([
-          store.createLead({ ...bad, id: newId() }, claims[1] as LeadClaims),
+          store.createLead({ ...bad, id: newId() }, keys[1] as LeadKeys),
           store.findLeadByIdempotencyKey(studioId, idempotencyKey),
         ]);
         expect(repeated.map((outcome) => ('value' in outcome ? outcome.value : outcome.reason.name))).toEqual(
@@ -122,29 +122,32 @@ export function unreadableRecordsContract(damages: readonly Damage[], opened: ()
 
     // @proves limits-5
     test('a lead can be erased unless its stage or times are unreadable', () =>
-      each(['lead', 'creation', 'original', 'claim', 'mark', 'lead with events'], async (damage, studioId) => {
-        const lead = await created(aLead({ studioId }));
-        await opened().damage(damage, lead);
+      each(
+        ['lead', 'creation', 'original', 'uniqueness key', 'pending change', 'lead with events'],
+        async (damage, studioId) => {
+          const lead = await created(aLead({ studioId }));
+          await opened().damage(damage, lead);
 
-        const erasing = store.eraseLead({ studioId, leadId: lead.id, memberId: null, now: NOW });
-        if (/^(?:stage|created_?at|updated_?at)$/i.test(damage.field)) {
-          await expect(erasing).rejects.toThrow(UnreadableRecord);
-          const ofContact = await eraseContact({ store, clock: () => NOW }, { studioId, contact: lead.contact });
-          expect(ofContact).toEqual({ erasedCount: 0, skippedCount: 1, mayBeIncomplete: true });
-          return;
-        }
-        expect(await erasing).toMatchObject({ kind: 'erased' });
-        expect(await store.findLead(studioId, lead.id)).toBeNull();
-        for (const former of [undefined, 'former'] as const) {
-          const found = await store.findLeadsOfContact(studioId, claimsOf(lead).contactKeys, former);
-          expect(found).toEqual({ leads: [], unreadable: [] });
-        }
-        expect((await store.walkErasedLeads(studioId, null, 10)).leads).toMatchObject([{ id: lead.id }]);
-        expect((await changesIn(store)).map((change) => change.lead)).toContainEqual(
-          expect.objectContaining({ id: lead.id, erasedAt: expect.any(Date) }),
-        );
-        expect((await store.listAuditEvents(studioId, lead.id))[0]).toMatchObject({ action: 'lead-erased' });
-      }));
+          const erasing = store.eraseLead({ studioId, leadId: lead.id, memberId: null, now: NOW });
+          if (/^(?:stage|created_?at|updated_?at)$/i.test(damage.field)) {
+            await expect(erasing).rejects.toThrow(UnreadableRecord);
+            const ofContact = await eraseContact({ store, clock: () => NOW }, { studioId, contact: lead.contact });
+            expect(ofContact).toEqual({ erasedCount: 0, skippedCount: 1, mayBeIncomplete: true });
+            return;
+          }
+          expect(await erasing).toMatchObject({ kind: 'erased' });
+          expect(await store.findLead(studioId, lead.id)).toBeNull();
+          for (const former of [undefined, 'former'] as const) {
+            const found = await store.findLeadsOfContact(studioId, keysFor(lead).contactKeys, former);
+            expect(found).toEqual({ leads: [], unreadable: [] });
+          }
+          expect((await store.walkErasedLeads(studioId, null, 10)).leads).toMatchObject([{ id: lead.id }]);
+          expect((await changesIn(store)).map((change) => change.lead)).toContainEqual(
+            expect.objectContaining({ id: lead.id, erasedAt: expect.any(Date) }),
+          );
+          expect((await store.listAuditEvents(studioId, lead.id))[0]).toMatchObject({ action: 'lead-erased' });
+        },
+      ));
 
     // @proves studios-3
     test('an unreadable part of a lead makes its record unreadable, and is reported', () =>
@@ -160,17 +163,22 @@ export function unreadableRecordsContract(damages: readonly Damage[], opened: ()
     test('unreadable creation data makes a replay fail, and the lead stays readable', () =>
       each(['creation', 'original'], async (damage, studioId) => {
         const lead = aLead({ studioId });
-        const claims = claimsOf(lead);
-        await created(lead, claims);
+        const keys = keysFor(lead);
+        await created(lead, keys);
         const now = damage.kind === 'original' ? await corrected(lead, { note: 'once' }) : lead;
         await opened().damage(damage, lead);
 
         const field = damage.kind === 'original' ? 'original' : 'fingerprint';
         for (const repeat of [
-          () => store.createLead({ ...lead, id: newId() }, claims),
-          () => store.findLeadByIdempotencyKey(studioId, claims.idempotencyKey),
+          () => store.createLead({ ...lead, id: newId() }, keys),
+          () => store.findLeadByIdempotencyKey(studioId, keys.idempotencyKey),
         ]) {
-          expect(await faultOf(repeat())).toMatchObject({ name: 'UnreadableRecord', kind: 'lead', id: lead.id, field });
+          expect(await findFault(repeat())).toMatchObject({
+            name: 'UnreadableRecord',
+            kind: 'lead',
+            id: lead.id,
+            field,
+          });
         }
         expect(await store.findLead(studioId, lead.id)).toEqual(now);
         expect(await everyLead(studioId)).toEqual([now]);
@@ -179,8 +187,8 @@ export function unreadableRecordsContract(damages: readonly Damage[], opened: ()
         expect(await store.findLead(studioId, lead.id)).toEqual(later);
       }));
 
-    test('a lead with unreadable claims stays readable, and its contact stays claimed', () =>
-      each(['claim'], async (damage, studioId) => {
+    test('a lead with unreadable keys stays readable, and its contact stays taken', () =>
+      each(['uniqueness key'], async (damage, studioId) => {
         const bad = await created(aLead({ studioId }));
         await opened().damage(damage, bad);
 
@@ -188,7 +196,7 @@ export function unreadableRecordsContract(damages: readonly Damage[], opened: ()
         expect(await everyLead(studioId)).toEqual([bad]);
         await moveLead(store, bad, 'won');
         expect(await outcomeOfRival(bad)).toMatchObject({ kind: 'created' });
-        expect((await store.findLeadsOfContact(studioId, claimsOf(bad).contactKeys)).leads).toHaveLength(2);
+        expect((await store.findLeadsOfContact(studioId, keysFor(bad).contactKeys)).leads).toHaveLength(2);
       }));
 
     test('an unreadable key has no credential, is listed, keeps its slot and can be revoked', async () => {
@@ -214,8 +222,8 @@ export function unreadableRecordsContract(damages: readonly Damage[], opened: ()
         expect(listed.at(-1)).toMatchObject({ id: bad.id, expiresAt: NO_TIME });
         // A listed key fits into a response, whatever the record contains.
         expect(JSON.stringify(listed.at(-1)).length).toBeLessThan(2000);
-        expect(reportsOf(bad.id)).not.toEqual([]);
-        await expect(store.replaceApiKey(replacementOf(bad))).rejects.toThrow(UnreadableRecord);
+        expect(listReports(bad.id)).not.toEqual([]);
+        await expect(store.replaceApiKey(aReplacement(bad))).rejects.toThrow(UnreadableRecord);
 
         const create = (now: Date) => store.createApiKey(anApiKey({ studioId, expiresAt }), now);
         if (isFull) {
@@ -270,7 +278,7 @@ export function unreadableRecordsContract(damages: readonly Damage[], opened: ()
         const suspended = aStudio({ id, status: 'suspended', keepEnquiries: !/^keep_?enquiries$/i.test(damage.field) });
         expect(await store.findStudio(id)).toEqual(suspended);
         expect((await store.findCredential(key.secretSha256))?.studio).toEqual(suspended);
-        expect(reportsOf(id)[0]).toMatchObject({ kind: 'studio', id });
+        expect(listReports(id)[0]).toMatchObject({ kind: 'studio', id });
 
         for (const status of ['active', 'suspended', 'active'] as const) {
           const put = { ...aStudio({ id, status }), retentionDays: null };
@@ -300,7 +308,7 @@ export function unreadableRecordsContract(damages: readonly Damage[], opened: ()
 
         expect(await store.findMember(studioId, 'member-1')).toBeNull();
         expect(await store.findCredential(key.secretSha256)).toMatchObject({ issuerRole: null });
-        expect(reportsOf('member-1')[0]).toMatchObject({ kind: 'member' });
+        expect(listReports('member-1')[0]).toMatchObject({ kind: 'member' });
 
         await store.putMember(aMember({ studioId }), BY);
         expect(await store.findMember(studioId, 'member-1')).toEqual(aMember({ studioId }));
@@ -328,7 +336,7 @@ export function unreadableRecordsContract(damages: readonly Damage[], opened: ()
         expect(await store.findLeadSource(studioId, bad.id)).toBeNull();
         expect(await store.findCredential(key.secretSha256, bad.id)).toMatchObject({ source: null });
         expect(await sourcesIn(store, studioId)).toEqual([first, last]);
-        expect(reportsOf(bad.id)[0]).toMatchObject({ kind: 'lead source' });
+        expect(listReports(bad.id)[0]).toMatchObject({ kind: 'lead source' });
 
         await store.putLeadSource(bad, BY);
         expect(await sourcesIn(store, studioId)).toEqual(sources);
@@ -354,10 +362,10 @@ export function unreadableRecordsContract(damages: readonly Damage[], opened: ()
         const changes =
           record === lead
             ? [() => moveLead(store, lead, 'won'), () => correctLead(store, lead, { note: 'x' })]
-            : [() => store.replaceApiKey(replacementOf(key))];
+            : [() => store.replaceApiKey(aReplacement(key))];
         for (const change of changes) {
           const expected = { name: 'UnreadableRecord', kind, id: record.id, field: damage.field };
-          expect(await faultOf(change())).toMatchObject(expected);
+          expect(await findFault(change())).toMatchObject(expected);
         }
         expect(await store.findLead(studioId, lead.id)).toEqual(lead);
         expect(await store.findCredential(key.secretSha256)).toMatchObject({ key });
@@ -394,7 +402,7 @@ const isHarmless = ({ kind, value }: Damage): boolean => {
 
 /** The promises of `lead-intake doctor --records`. */
 export function everyRecordContract(damages: readonly Damage[], opened: () => OpenedStore): void {
-  const notesOf = async () => {
+  const listNotes = async () => {
     const notes = new Notes('records');
     await examineRecords(notes, opened().databaseUrl, () => {});
     return notes.findings;
@@ -411,7 +419,7 @@ export function everyRecordContract(damages: readonly Damage[], opened: () => Op
         const source = aLeadSource({ studioId });
         const request = aLoggedRequest({ studioId });
         const name = `consumer-of-${studioId}`;
-        if (kind === 'lead') await store.createLead(lead, claimsOf(lead));
+        if (kind === 'lead') await store.createLead(lead, keysFor(lead));
         // A member is found by its keys.
         if (kind === 'key' || kind === 'member') await store.createApiKey(key, lead.createdAt);
         if (kind === 'source') await store.putLeadSource(source, BY);
@@ -447,7 +455,7 @@ export function everyRecordContract(damages: readonly Damage[], opened: () => Op
       );
 
       expect([...found].toSorted()).toEqual([...bad].toSorted());
-      expect(inspect(await notesOf(), { maxStringLength: null })).not.toMatch(/canary|@|xxx/i);
+      expect(inspect(await listNotes(), { maxStringLength: null })).not.toMatch(/canary|@|xxx/i);
     });
 
     test('doctor --records counts the unreadable records of a kind and names ten of them', async () => {
@@ -456,7 +464,7 @@ export function everyRecordContract(damages: readonly Damage[], opened: () => Op
       await opened().makeLeads(...leads);
       await opened().damage(emptyName(damages), ...leads.slice(1));
 
-      expect(await notesOf()).toEqual([
+      expect(await listNotes()).toEqual([
         {
           what: 'records',
           verdict: 'fault',
@@ -472,7 +480,7 @@ export function everyRecordContract(damages: readonly Damage[], opened: () => Op
       const change = async () => {
         while (!isEnding) {
           const lead = aLead();
-          await store.createLead(lead, claimsOf(lead));
+          await store.createLead(lead, keysFor(lead));
           await moveLead(store, lead, 'won');
           const erasure = { studioId: lead.studioId, leadId: lead.id, memberId: null, now: plus(NOW, 1) };
           await store.eraseLead(erasure);
@@ -480,7 +488,7 @@ export function everyRecordContract(damages: readonly Damage[], opened: () => Op
       };
       const changing = Promise.all(times(4, change));
       const found = [];
-      for (let reads = 0; reads < 5; reads += 1) found.push(...(await notesOf()));
+      for (let reads = 0; reads < 5; reads += 1) found.push(...(await listNotes()));
       isEnding = true;
       await changing;
 

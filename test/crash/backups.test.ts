@@ -7,9 +7,9 @@ import { type Lead, LeadStage } from '../../proto/gen/leadintake/v1/lead_intake_
 import { arrangeStudio, type CoreClients } from '../support/core-clients.ts';
 import { describeWithMongoServer } from '../support/mongodb.ts';
 import { LEADS } from '../support/service.ts';
-import { chanceOf, seedFrom } from '../tools/chance.ts';
+import { createChance, seedFrom } from '../tools/chance.ts';
 import { run, temporaryFolder } from '../tools/processes.ts';
-import { aMongoServer, clientsOf, deployApart } from './deployment.ts';
+import { aMongoServer, connectClients, deployApart } from './deployment.ts';
 import { ask, type Ledger, type SentRequest, startLoad } from './load.ts';
 
 /** The seed of the requests. */
@@ -61,12 +61,12 @@ describeWithMongoServer('on FerretDB', () => {
 async function expectRestored({ url, notesTime, backUp, restore }: BackedUp): Promise<void> {
   const deployment = await deployApart({ DATABASE_URL: url });
   const { gatewayUrl } = deployment;
-  const core = clientsOf(deployment);
+  const core = connectClients(deployment);
   const other = await arrangeStudio(core);
   await core.consumers.createConsumer({ consumer: { name: 'crm', allStudios: true }, start: ConsumerStart.NOW });
   const copies = ['', 'crm'].map((consumer): Copy => ({ consumer, epoch: 0n, leads: new Map() }));
 
-  const load = await startLoad(gatewayUrl, core, chanceOf(SEED));
+  const load = await startLoad(gatewayUrl, core, createChance(SEED));
   onTestFinished(async () => void (await load.stop()));
   const { ledger } = load;
   const acknowledgedSince = async (start: number) => {
@@ -88,7 +88,7 @@ async function expectRestored({ url, notesTime, backUp, restore }: BackedUp): Pr
   for (const copy of copies) await follow(core, copy);
   const journal = join(temporaryFolder(), 'erasures.ndjson');
   writeFileSync(journal, await commandLine(url, 'erasures', 'export'));
-  for (const copy of copies) expect(await stateOf(core, ledger)).toEqual(leadsOf(copy, ledger));
+  for (const copy of copies) expect(await readState(core, ledger)).toEqual(listLeads(copy, ledger));
 
   for (const part of ['gateway', 'core']) {
     deployment.process(part).child.kill('SIGTERM');
@@ -113,7 +113,7 @@ async function expectRestored({ url, notesTime, backUp, restore }: BackedUp): Pr
   await forEach(kept, async ({ request, text }) => {
     expect(await ask(gatewayUrl, ledger.studio.secret, request)).toEqual({ status: 201, code: undefined, text });
   });
-  const restored = await stateOf(core, ledger);
+  const restored = await readState(core, ledger);
   const stages = new Map(restored.map(({ id, stage }) => [id, stage]));
   for (const id of closedBefore) if (id !== erased.id) expect(stages.get(id), `${id} was closed`).toBe(LeadStage.WON);
   const repeated = await ask(gatewayUrl, ledger.studio.secret, erased.request);
@@ -129,7 +129,7 @@ async function expectRestored({ url, notesTime, backUp, restore }: BackedUp): Pr
   for (const copy of copies) {
     const had = copy.leads.size;
     await follow(core, copy);
-    expect(leadsOf(copy, ledger)).toEqual(restored);
+    expect(listLeads(copy, ledger)).toEqual(restored);
     expect(copy.leads.size).toBeLessThan(had);
   }
 
@@ -208,7 +208,7 @@ async function forget({ consumers }: CoreClients, { leads }: Copy, restoredTo: n
 }
 
 /** The leads in a copy that are not erased. */
-function leadsOf({ leads }: Copy, { studio }: Ledger): Lead[] {
+function listLeads({ leads }: Copy, { studio }: Ledger): Lead[] {
   return [...leads.values()]
     .map(({ lead }) => lead)
     .filter(({ studioId, eraseTime }) => studioId === studio.studioId && eraseTime === undefined)
@@ -216,7 +216,7 @@ function leadsOf({ leads }: Copy, { studio }: Ledger): Lead[] {
 }
 
 /** Returns the leads of an export, including their enquiries, as changes do. */
-async function stateOf(core: CoreClients, { studio: { studioId } }: Ledger): Promise<Lead[]> {
+async function readState(core: CoreClients, { studio: { studioId } }: Ledger): Promise<Lead[]> {
   const all: Lead[] = [];
   for await (const { leads } of core.leads.exportLeads({ studioId })) all.push(...leads);
   return all.sort(byId);

@@ -4,12 +4,12 @@ import { aGateway } from '../integration/a-gateway.ts';
 import { allLeads, arrangeStudio, connectToCore } from '../support/core-clients.ts';
 import { CORE_TOKEN, startTestCore } from '../support/grpc.ts';
 import { aCapture } from '../support/service.ts';
-import { sizeOf } from '../tools/size-of.ts';
 import { type Loss, startProxy, type TcpProxy } from '../tools/tcp-proxy.ts';
+import { testSize } from '../tools/test-size.ts';
 import { type Answer, ask } from './load.ts';
 
 /** The distance between two cuts of a message; bytes. The soak run cuts after every byte. */
-const CUT_EVERY = sizeOf('CRASH_CUT_EVERY', { usual: 31, soak: 1 });
+const CUT_EVERY = testSize('CRASH_CUT_EVERY', { usual: 31, soak: 1 });
 
 vi.setConfig({ testTimeout: 600_000 + 1_200_000 / CUT_EVERY });
 

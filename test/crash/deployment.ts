@@ -49,7 +49,7 @@ export async function aMongoServer() {
 }
 
 /** Connects to the core of a deployment until the test ends. */
-export function clientsOf({ coreUrl }: Deployment): CoreClients {
+export function connectClients({ coreUrl }: Deployment): CoreClients {
   const core = connectToCore(coreUrl);
   onTestFinished(() => core.close());
   return core;
@@ -67,7 +67,7 @@ export async function deployApart(
 ): Promise<Deployment> {
   const { env, gatewayUrl, coreUrl } = await configured(settings);
   const processes = new Map(Object.entries(FILES).map(([name, file]) => [name, run(file, { env })]));
-  const processOf = (name: string): RunningProcess => {
+  const findProcess = (name: string): RunningProcess => {
     const running = processes.get(name);
     if (!running) throw new Error(`there is no ${name}`);
     return running;
@@ -76,13 +76,13 @@ export async function deployApart(
   return {
     gatewayUrl,
     coreUrl,
-    process: processOf,
+    process: findProcess,
     async kill(part) {
       await Promise.all(
         part.split(' and ').map(async (name) => {
           if (servers[name]) return servers[name].kill();
-          processOf(name).child.kill('SIGKILL');
-          await processOf(name).ended();
+          findProcess(name).child.kill('SIGKILL');
+          await findProcess(name).ended();
         }),
       );
     },
@@ -108,15 +108,15 @@ async function configured(settings: Settings) {
 
 async function serves(gatewayUrl: string, processes: ReadonlyMap<string, RunningProcess>): Promise<void> {
   const giveUp = performance.now() + SERVES_WITHIN_MS;
-  const statusOf = (path: string, headers = {}) =>
+  const readStatus = (path: string, headers = {}) =>
     fetch(`${gatewayUrl}${path}`, { headers, signal: AbortSignal.timeout(2000) }).then(
       ({ status }) => status,
       () => undefined,
     );
   // The readiness may be cached from before the crash. Refusing an unknown key requires a read from the database.
   const isServed = async () =>
-    (await statusOf('/readyz')) === 200 &&
-    (await statusOf('/v1/integrations/leads', { authorization: `Bearer ${UNKNOWN_KEY}` })) === 401;
+    (await readStatus('/readyz')) === 200 &&
+    (await readStatus('/v1/integrations/leads', { authorization: `Bearer ${UNKNOWN_KEY}` })) === 401;
   while (!(await isServed())) {
     if (performance.now() > giveUp) {
       const printed = [...processes].map(([name, running]) => `${name}: ${running.output()}`);

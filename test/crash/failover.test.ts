@@ -2,14 +2,14 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { describeWithMongoServer, startWirePair } from '../support/mongodb.ts';
-import { chanceOf, seedFrom } from '../tools/chance.ts';
-import { sizeOf } from '../tools/size-of.ts';
-import { clientsOf, deployApart } from './deployment.ts';
+import { createChance, seedFrom } from '../tools/chance.ts';
+import { testSize } from '../tools/test-size.ts';
+import { connectClients, deployApart } from './deployment.ts';
 import { created, startLoad } from './load.ts';
 import { Rounds } from './promises-kept.ts';
 
 /** The number of times a standby of the database takes over. */
-const FAILOVERS = sizeOf('FAILOVERS', { usual: 1, soak: 20 });
+const FAILOVERS = testSize('FAILOVERS', { usual: 1, soak: 20 });
 
 /** The seed of the requests and of the time at which the primary is killed. */
 const SEED = seedFrom('FAILOVER_SEED');
@@ -35,8 +35,8 @@ describeWithMongoServer('a standby of the database', () => {
     onTestFinished(() => database.stop());
     const deployment = await deployApart({ DATABASE_URL: `${database.url}test-${randomUUID()}` });
     const { gatewayUrl, process } = deployment;
-    const core = clientsOf(deployment);
-    const chance = chanceOf(SEED);
+    const core = connectClients(deployment);
+    const chance = createChance(SEED);
     const rounds = new Rounds(gatewayUrl, core);
     for (let failover = 1; failover <= FAILOVERS; failover += 1) {
       const own = chance.branch();

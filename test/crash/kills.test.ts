@@ -1,15 +1,15 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test, vi } from 'vitest';
 import { describeWithMongoServer } from '../support/mongodb.ts';
-import { type Chance, chanceOf, seedFrom } from '../tools/chance.ts';
+import { type Chance, createChance, seedFrom } from '../tools/chance.ts';
 import { aRedis, describeWithRedisServer } from '../tools/servers.ts';
-import { sizeOf } from '../tools/size-of.ts';
-import { aMongoServer, clientsOf, type Deployment, deployApart, newSqliteUrl, type Server } from './deployment.ts';
+import { testSize } from '../tools/test-size.ts';
+import { aMongoServer, connectClients, type Deployment, deployApart, newSqliteUrl, type Server } from './deployment.ts';
 import { created, type Ledger, startLoad } from './load.ts';
 import { brokenPromises, Rounds } from './promises-kept.ts';
 
 /** The total number of kills in this file. */
-const KILLS = sizeOf('CRASH_KILLS', { usual: 3, soak: 200 });
+const KILLS = testSize('CRASH_KILLS', { usual: 3, soak: 200 });
 
 /** The seed of the requests, and of the time and target of each kill. */
 const SEED = seedFrom('CRASH_SEED');
@@ -60,8 +60,8 @@ const LONGER_THAN_ALL_DEADLINES_MS = 13_000;
 test('a core that is suspended beyond all deadlines creates no duplicate and recovers by itself', async () => {
   const deployment = await deployApart({ DATABASE_URL: newSqliteUrl() });
   const { gatewayUrl } = deployment;
-  const clients = clientsOf(deployment);
-  const load = await startLoad(gatewayUrl, clients, chanceOf(SEED));
+  const clients = connectClients(deployment);
+  const load = await startLoad(gatewayUrl, clients, createChance(SEED));
   await created(load, 50);
 
   const core = deployment.process('core').child;
@@ -85,8 +85,8 @@ test('a core that is suspended beyond all deadlines creates no duplicate and rec
  */
 async function expectPromisesKept(deployment: Deployment, parts: readonly string[], share: number): Promise<void> {
   const { gatewayUrl } = deployment;
-  const core = clientsOf(deployment);
-  const chance = chanceOf(SEED);
+  const core = connectClients(deployment);
+  const chance = createChance(SEED);
   const rounds = new Rounds(gatewayUrl, core);
   for (let kill = 0; kill < Math.max(1, Math.round(KILLS * share)); kill += 1) {
     const part = parts[kill % parts.length] as string;

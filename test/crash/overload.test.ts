@@ -12,15 +12,15 @@ import { times } from '../support/builders.ts';
 import { allLeads, arrangeStudio, type CoreClients, type StudioWithKey } from '../support/core-clients.ts';
 import { lines } from '../support/raw-http.ts';
 import { aCapture, LEADS } from '../support/service.ts';
-import { sizeOf } from '../tools/size-of.ts';
-import { clientsOf, type Deployment, deployApart, newSqliteUrl } from './deployment.ts';
+import { testSize } from '../tools/test-size.ts';
+import { connectClients, type Deployment, deployApart, newSqliteUrl } from './deployment.ts';
 import { memoryMb } from './memory.ts';
 
 /**
  * How long throughput under overload is measured; milliseconds. Usually not at all, because other processes share the
  * machine.
  */
-const MEASURED_MS = 1000 * sizeOf('OVERLOAD_SECONDS', { usual: 0, soak: 10 });
+const MEASURED_MS = 1000 * testSize('OVERLOAD_SECONDS', { usual: 0, soak: 10 });
 
 /** The number of pending creations a gateway allows, and the number from which it refuses new ones. */
 const MAX_PENDING_REQUESTS = 2048;
@@ -84,13 +84,15 @@ describe('overload', () => {
     const creations = { next: () => workload.request('create'), expected: EXPECTED.create };
     await drive(url, creations, { connections: 64, durationMs: 3000 });
 
-    const capacity = async () => rateOf(await drive(url, creations, { connections: 64, durationMs: MEASURED_MS }));
+    const capacity = async () => computeRate(await drive(url, creations, { connections: 64, durationMs: MEASURED_MS }));
     // The machine's remaining capacity for the service may change meanwhile.
     let share = 0;
     for (let tries = 0; share <= 0.8 && tries < MAX_TRIES; tries += 1) {
       const before = await capacity();
       const ratePerSecond = Math.round(before * 3);
-      const served = rateOf(await drive(url, creations, { connections: 4000, durationMs: MEASURED_MS, ratePerSecond }));
+      const served = computeRate(
+        await drive(url, creations, { connections: 4000, durationMs: MEASURED_MS, ratePerSecond }),
+      );
       const peak = Math.min(before, await capacity());
       console.info(
         `Overload: ${Math.round(served)}/s are served of ${ratePerSecond}/s, at most ${Math.round(peak)}/s.`,
@@ -207,7 +209,7 @@ interface TestedService {
 
 async function aService(settings = {}): Promise<TestedService> {
   const deployment = await deployApart({ DATABASE_URL: newSqliteUrl(), ...settings });
-  const core = clientsOf(deployment);
+  const core = connectClients(deployment);
   return { deployment, core, studio: await arrangeStudio(core) };
 }
 
@@ -217,7 +219,8 @@ const askAll = (callers: readonly (() => Promise<string>)[]) => Promise.all(call
 const memory = ({ deployment }: TestedService): number =>
   memoryMb(deployment.process('core')) + memoryMb(deployment.process('gateway'));
 
-const rateOf = ({ answered, seconds }: { readonly answered: number; readonly seconds: number }) => answered / seconds;
+const computeRate = ({ answered, seconds }: { readonly answered: number; readonly seconds: number }) =>
+  answered / seconds;
 
 /**
  * Returns a caller with its own connection, which creates one lead per call and returns the outcome as a short text.

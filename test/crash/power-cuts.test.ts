@@ -1,15 +1,15 @@
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { test, vi } from 'vitest';
-import { type Chance, chanceOf, seedFrom } from '../tools/chance.ts';
-import { sizeOf } from '../tools/size-of.ts';
-import { clientsOf, type Deployment, deployApart } from './deployment.ts';
+import { type Chance, createChance, seedFrom } from '../tools/chance.ts';
+import { testSize } from '../tools/test-size.ts';
+import { connectClients, type Deployment, deployApart } from './deployment.ts';
 import { aForgetfulDisk, describeWithForgetfulDisk } from './forgetful-disk.ts';
 import { type Ledger, type Load, startLoad } from './load.ts';
 import { Rounds } from './promises-kept.ts';
 
 /** The total number of power failures in this file, half of them at any moment. */
-const CUTS = sizeOf('POWER_CUTS', { usual: 6, soak: 200 });
+const CUTS = testSize('POWER_CUTS', { usual: 6, soak: 200 });
 
 /** The seed of the requests, of the time of each failure, and of what remains on the disk. */
 const SEED = seedFrom('POWER_SEED');
@@ -113,8 +113,8 @@ async function expectPromisesKept(failures: readonly Failure[]): Promise<void> {
   // The core creates this folder, which must survive, too.
   const deployment = await deployApart({ DATABASE_URL: `sqlite:${join(disk.folder, 'data', DATABASE)}` });
   const { gatewayUrl } = deployment;
-  const core = clientsOf(deployment);
-  const chance = chanceOf(SEED);
+  const core = connectClients(deployment);
+  const chance = createChance(SEED);
   const rounds = new Rounds(gatewayUrl, core);
   for (let cut = 0; cut < CUTS / 2; cut += 1) {
     const untilFailure = failures[cut % failures.length] as Failure;

@@ -46,7 +46,7 @@ export async function brokenPromises(
     const answers = ofKey.flatMap((request) => request.answers);
     const isRefused = answers.every((answer) => answer?.code !== undefined && WROTE_NOTHING.has(answer.code));
     if (isRefused && !before) holds(!byKey.has(key), `${key}: is there, although each of its requests was refused`);
-    for (const id of new Set(answers.flatMap(idOf)))
+    for (const id of new Set(answers.flatMap(findIds)))
       holds(byId.has(id), `${key}: lead ${id} was acknowledged, and is lost`);
   }
   for (const id of ledger.closed) {
@@ -80,7 +80,7 @@ export async function brokenPromises(
   // Afterwards there is exactly one lead for each request that succeeded, and no other.
   const inTheEnd = await allLeads(core, ledger.studio.studioId);
   holdsOfLeads(inTheEnd);
-  const acknowledged = [...settled.values()].flatMap(idOf);
+  const acknowledged = [...settled.values()].flatMap(findIds);
   const ids = new Set(inTheEnd.map(({ id }) => id));
   for (const id of acknowledged) holds(ids.has(id), `lead ${id} was answered to a repetition, and is not listed`);
   holds(ids.size === new Set(acknowledged).size, `${ids.size} leads for ${new Set(acknowledged).size} acknowledged`);
@@ -155,6 +155,6 @@ function inShort(answer: Answer): string {
   return answer === undefined ? 'no answer' : `${answer.status} ${answer.code ?? answer.text}`;
 }
 
-function idOf(answer: Answer): string[] {
+function findIds(answer: Answer): string[] {
   return answer?.status === 201 ? [JSON.parse(answer.text).lead.id] : [];
 }

@@ -2,9 +2,9 @@ import { existsSync, renameSync, rmSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { expect, onTestFinished, test } from 'vitest';
-import { chanceOf, seedFrom } from '../tools/chance.ts';
+import { createChance, seedFrom } from '../tools/chance.ts';
 import { run, temporaryFolder } from '../tools/processes.ts';
-import { clientsOf, deployApart } from './deployment.ts';
+import { connectClients, deployApart } from './deployment.ts';
 import { created, startLoad } from './load.ts';
 
 /** The seed of the requests. */
@@ -31,7 +31,7 @@ test.each(HANDS)(
     const folder = temporaryFolder();
     const [path, backup] = [join(folder, 'data', 'leads.db'), join(folder, 'backup.db')];
     const deployment = await deployApart({ DATABASE_URL: `sqlite:${path}`, LOG_LEVEL: 'warn' });
-    const load = await startLoad(deployment.gatewayUrl, clientsOf(deployment), chanceOf(SEED));
+    const load = await startLoad(deployment.gatewayUrl, connectClients(deployment), createChance(SEED));
     onTestFinished(async () => void (await load.stop()));
     const { ledger } = load;
     await created(load, LEADS_BEFORE);

@@ -4,11 +4,11 @@ import { expect, test, vi } from 'vitest';
 import { times } from '../support/builders.ts';
 import { heapBytes } from '../support/heap.ts';
 import { lines } from '../support/raw-http.ts';
-import { aCapture, aService, LEADS, leadOf, type StudioWithKey } from '../support/service.ts';
-import { sizeOf } from '../tools/size-of.ts';
+import { aCapture, aService, LEADS, readLead, type StudioWithKey } from '../support/service.ts';
+import { testSize } from '../tools/test-size.ts';
 
 /** The total number of callers that vanish, in five rounds. */
-const CALLERS = sizeOf('VANISHING_CALLERS', { usual: 1000, soak: 20_000 });
+const CALLERS = testSize('VANISHING_CALLERS', { usual: 1000, soak: 20_000 });
 const AT_ONCE = 40;
 
 /** The memory that each caller may leave behind; bytes. A leaked connection takes more than 10,000. */
@@ -45,10 +45,10 @@ test('callers that disconnect at any moment leave no memory in use and no duplic
   expect((last - third) / ((CALLERS / 5) * 2)).toBeLessThan(MAX_LEFT_BYTES);
 
   for (const key of keys.slice(-50))
-    await leadOf(await service.post(studio.secret, captureOf(key), { 'idempotency-key': key }), 201);
+    await readLead(await service.post(studio.secret, makeCapture(key), { 'idempotency-key': key }), 201);
   const before = await service.countLeads(studio.studioId);
   for (const key of keys.slice(-50))
-    await leadOf(await service.post(studio.secret, captureOf(key), { 'idempotency-key': key }), 201);
+    await readLead(await service.post(studio.secret, makeCapture(key), { 'idempotency-key': key }), 201);
   expect(await service.countLeads(studio.studioId)).toBe(before);
   expect(before).toBeLessThanOrEqual(keys.length);
 });
@@ -61,7 +61,7 @@ const SOCKETS_OF_THE_SERVICE = 12;
 
 const openSockets = (): number => process.getActiveResourcesInfo().filter((name) => /TCP/.test(name)).length;
 
-const captureOf = (key: string) => aCapture({ contact: { type: 'email', value: `${key}@example.org` } });
+const makeCapture = (key: string) => aCapture({ contact: { type: 'email', value: `${key}@example.org` } });
 
 /**
  * Sends a random part of a creation, perhaps of more than one, and disconnects, perhaps after the first bytes of a
@@ -69,7 +69,7 @@ const captureOf = (key: string) => aCapture({ contact: { type: 'email', value: `
  */
 function vanish({ secret }: StudioWithKey, key: string): Promise<void> {
   const { hostname, port } = new URL(service.url);
-  const body = JSON.stringify(captureOf(key));
+  const body = JSON.stringify(makeCapture(key));
   const head = lines(
     `POST ${LEADS} HTTP/1.1`,
     'Host: leads.example.test',

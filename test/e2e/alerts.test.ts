@@ -16,7 +16,7 @@ import { type PrometheusServer, startPrometheus } from '../support/prometheus.ts
 import { aCapture, LEADS } from '../support/service.ts';
 import { aWebhookSecret } from '../support/webhooks.ts';
 import { anAuthority, writeCertificate } from '../tools/certificates.ts';
-import { addressOf, ROOT, run, temporaryFolder } from '../tools/processes.ts';
+import { ROOT, readAddress, run, temporaryFolder } from '../tools/processes.ts';
 import { aRedis, describeIf, describeWithRedisServer, hasCommand, startRedisCluster } from '../tools/servers.ts';
 
 /** How long an alert may take to fire or to resolve on a busy machine; milliseconds. */
@@ -85,7 +85,7 @@ describeIf(canRun, 'a Prometheus that scrapes core and gateway,', 'install prome
         await core.directory.putStudio(retained);
         // A core reads this time at its first turn, a minute after its start.
         await putRetentionTime(databaseUrl);
-        const api = callsOf(deployment, secret);
+        const api = makeCalls(deployment, secret);
         const { fire, end, fired } = watchAlerts(prometheus);
 
         const usual = repeat(2, api.everything);
@@ -139,7 +139,7 @@ describeIf(canRun, 'a Prometheus that scrapes core and gateway,', 'install prome
         const studios = await Promise.all(times(CROWDS, () => arrangeStudio(core)));
         deployment.process('core').child.kill('SIGSTOP');
         const crowds = studios.map((studio, place) =>
-          repeat(CROWD, callsOf(deployment, studio.secret).create, place * NEXT_CROWD_MS),
+          repeat(CROWD, makeCalls(deployment, studio.secret).create, place * NEXT_CROWD_MS),
         );
         await fire('LeadIntakeOverload', 'LeadIntakeLatencyBudgetFastBurn', 'LeadIntakeLatencyBudgetSlowBurn');
         deployment.process('core').child.kill('SIGCONT');
@@ -226,11 +226,11 @@ async function deployWithCertificates(days: number) {
   const folder = temporaryFolder();
   const authority = await anAuthority('The authority of the tests');
   const now = Date.now();
-  const filesOf = async (use: 'server' | 'client') => {
+  const makeFiles = async (use: 'server' | 'client') => {
     const validity = [new Date(now - DAY_MS), new Date(now + days * DAY_MS)] as const;
     return writeCertificate(folder, use, await authority.issue('localhost', use, validity));
   };
-  const [server, client] = [await filesOf('server'), await filesOf('client')];
+  const [server, client] = [await makeFiles('server'), await makeFiles('client')];
   const ca = writeCertificate(folder, 'authority', authority).cert;
   const [coreMetrics, gatewayMetrics] = [`127.0.0.1:${await portToKeep()}`, `127.0.0.1:${await portToKeep()}`];
   const clock = new MachineClock('core', join(folder, 'clocks'));
@@ -245,7 +245,7 @@ async function deployWithCertificates(days: number) {
       CORE_METRICS_ADDRESS: coreMetrics,
     },
   });
-  const { port } = new URL(await addressOf(core));
+  const { port } = new URL(await readAddress(core));
   const coreUrl = `https://localhost:${port}`;
   const gateway = run('gateway/main.ts', {
     env: {
@@ -256,7 +256,7 @@ async function deployWithCertificates(days: number) {
       GATEWAY_METRICS_ADDRESS: gatewayMetrics,
     },
   });
-  await addressOf(gateway);
+  await readAddress(gateway);
   const spoilFiles = () => writeFileSync(server.cert, 'no certificate');
   /** Makes the file ignore a new lead, and creates one. */
   const breakInvariant = async () => {
@@ -308,7 +308,7 @@ function watchAlerts(prometheus: PrometheusServer) {
 }
 
 /** Returns the callers' requests, whose outcome does not matter. */
-function callsOf({ gatewayUrl }: Deployment, secret: string) {
+function makeCalls({ gatewayUrl }: Deployment, secret: string) {
   const send = async (path: string, request: RequestInit, key = secret) => {
     const headers = { ...request.headers, authorization: `Bearer ${key}` };
     const response = await fetch(`${gatewayUrl}${path}`, { ...request, headers }).catch(() => undefined);

@@ -81,8 +81,8 @@ test('a backup shows its progress on a terminal, and leaves no file after Ctrl-C
   const [path, file] = [await aDatabase(LARGE_MB), join(temporaryFolder(), 'backup.db')];
   const terminal = `--import=data:text/javascript,${encodeURIComponent('process.stderr.isTTY = true')}`;
   const running = beginBackup(`sqlite:${path}`, file, { env: { NODE_OPTIONS: terminal } });
-  await expect.poll(() => childrenOf(running), { interval: 1 }).not.toEqual([]);
-  const writers = childrenOf(running);
+  await expect.poll(() => listChildren(running), { interval: 1 }).not.toEqual([]);
+  const writers = listChildren(running);
   while ((statSync(`${file}.partial`, { throwIfNoEntry: false })?.size ?? 0) === 0) await sleep(1);
   for (const writer of writers) process.kill(writer, 'SIGSTOP');
 
@@ -102,7 +102,7 @@ test('doctor and the core report a restored backup until an operator records the
     ...['one', 'two'].map((name) => join(temporaryFolder(), name)),
     `sqlite:${path}`,
   ] as [string, string, string];
-  const epochOf = async (of: string) => {
+  const findEpoch = async (of: string) => {
     const store = openSqliteStore(of);
     try {
       return await store.findEpoch();
@@ -116,7 +116,7 @@ test('doctor and the core report a restored backup until an operator records the
     );
   const beforeIt = Date.now();
   expect((await backUp(databaseUrl, file))[0]).toBe(0);
-  const begunAt = (await epochOf(file)).backedUpAt?.getTime();
+  const begunAt = (await findEpoch(file)).backedUpAt?.getTime();
   expect(begunAt).toBeGreaterThanOrEqual(beforeIt);
   expect(begunAt).toBeLessThanOrEqual(Date.now());
   expect([await isToldByDoctor(path), await isToldByDoctor(file)]).toEqual([false, true]);
@@ -127,7 +127,7 @@ test('doctor and the core report a restored backup until an operator records the
 
   // A backup of the restored database is missing the same changes as the first backup.
   expect((await backUp(`sqlite:${file}`, again))[0]).toBe(0);
-  expect((await epochOf(again)).backedUpAt?.getTime()).toBe(begunAt);
+  expect((await findEpoch(again)).backedUpAt?.getTime()).toBe(begunAt);
   const args = ['--json', 'restored', '--to', new Date().toISOString()];
   const noted = { restoredTo: new Date((begunAt ?? 0) - 300_000), backedUpAt: null };
   // Repeating the command, with or without a time, changes nothing for consumers.
@@ -135,11 +135,11 @@ test('doctor and the core report a restored backup until an operator records the
     const noting = run('operator/cli.ts', { args: each, env: { DATABASE_URL: `sqlite:${again}` } });
     expect(await noting.ended()).toBe(0);
     expect(JSON.parse(noting.output()).restoredTo).toBe(noted.restoredTo.toISOString());
-    expect(await epochOf(again)).toMatchObject(noted);
+    expect(await findEpoch(again)).toMatchObject(noted);
   }
   expect(await isToldByDoctor(again)).toBe(false);
 });
 
-function childrenOf({ child: { pid } }: RunningProcess): number[] {
+function listChildren({ child: { pid } }: RunningProcess): number[] {
   return readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').split(' ').filter(Boolean).map(Number);
 }

@@ -5,7 +5,7 @@ import { expect, test } from 'vitest';
 import { CLI, executed } from '../support/command-line.ts';
 import { arrangeStudio, connectToCore } from '../support/core-clients.ts';
 import { createAt, LEADS } from '../support/service.ts';
-import { addressOf, type RunningProcess, run, temporaryFolder } from '../tools/processes.ts';
+import { type RunningProcess, readAddress, run, temporaryFolder } from '../tools/processes.ts';
 
 /** Creates a token and its entry for the callers file; a person sees two lines and pastes the second one. */
 async function aToken() {
@@ -22,19 +22,19 @@ const LONGER_THAN_FORMER_MS = 11_000;
 /** Starts a core and a gateway that share a token, each with its own file, and counts requests that run throughout. */
 async function aSharedToken() {
   const [{ token: first }, { token: second }] = await Promise.all([aToken(), aToken()]);
-  const tokenFileOf = { core: join(temporaryFolder(), 'token'), gateway: join(temporaryFolder(), 'token') };
-  for (const file of Object.values(tokenFileOf)) writeFileSync(file, first);
+  const tokenFiles = { core: join(temporaryFolder(), 'token'), gateway: join(temporaryFolder(), 'token') };
+  for (const file of Object.values(tokenFiles)) writeFileSync(file, first);
   const settings = {
     DATABASE_URL: `sqlite:${join(temporaryFolder(), 'leads.db')}`,
-    CORE_TOKEN_FILE: tokenFileOf.core,
+    CORE_TOKEN_FILE: tokenFiles.core,
     // Connections are replaced constantly, so each call is reopened with the current token.
     CORE_CONNECTION_MAX_AGE_MS: '1000',
   };
   const processes = { core: run('src/main.ts', { env: settings }), gateway: undefined as unknown as RunningProcess };
-  const CORE_URL = await addressOf(processes.core);
-  const env = { CORE_URL, CORE_TOKEN_FILE: tokenFileOf.gateway, QUOTA_LIMIT: '1000000', GATEWAY_REQUEST_LOG: 'yes' };
+  const CORE_URL = await readAddress(processes.core);
+  const env = { CORE_URL, CORE_TOKEN_FILE: tokenFiles.gateway, QUOTA_LIMIT: '1000000', GATEWAY_REQUEST_LOG: 'yes' };
   processes.gateway = run('gateway/main.ts', { env });
-  const url = await addressOf(processes.gateway);
+  const url = await readAddress(processes.gateway);
   const clients = connectToCore(CORE_URL, first);
   const { secret } = await arrangeStudio(clients);
   await clients.close();
@@ -69,7 +69,7 @@ async function aSharedToken() {
       return answer;
     },
     async change(each: keyof typeof processes) {
-      writeFileSync(tokenFileOf[each], second);
+      writeFileSync(tokenFiles[each], second);
       await processes[each].printed(/tokens for the core reloaded/);
     },
     /** Waits until more requests of each kind have succeeded. */

@@ -11,7 +11,7 @@ import type { Lead } from '../../src/domain/lead.ts';
 import { newId } from '../../src/domain/new-id.ts';
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
 import { acknowledgeIn, changesIn, moveLead } from '../contract/store-actions.ts';
-import { aConsumer, aLead, aLoggedRequest, BY, claimsOf, DAY_MS, plus, times } from '../support/builders.ts';
+import { aConsumer, aLead, aLoggedRequest, BY, DAY_MS, keysFor, plus, times } from '../support/builders.ts';
 import { CLI, executed } from '../support/command-line.ts';
 import { COMMANDS } from '../support/every-command.ts';
 import { leadsIn } from '../support/exported.ts';
@@ -34,7 +34,7 @@ async function withLeads(...given: readonly Partial<Lead>[]) {
   const store = openSqliteStore(line.path);
   onTestFinished(() => store.close());
   const leads = given.map((each) => aLead({ studioId: 's1', ...each }));
-  const create = (lead: Lead) => store.createLead(lead, claimsOf(lead));
+  const create = (lead: Lead) => store.createLead(lead, keysFor(lead));
   for (const lead of leads.filter(({ studioId }) => studioId === 's1')) await create(lead);
   const end = (studioId: string) => store.endStudio(studioId, { ...BY, now: new Date() });
   return { ...line, store, leads: leads as [Lead, ...Lead[]], create, end };
@@ -227,7 +227,7 @@ test('an operator lists studios and leads, reads and moves a lead, and exports a
   for (const each of leads.slice(30)) await create(each);
   const newest: Lead[] = JSON.parse(JSON.stringify(leads.toReversed()));
   const [lead] = newest as [Lead];
-  const idsOf = (of: readonly { id: string }[]) => of.map(({ id }) => id);
+  const listIds = (of: readonly { id: string }[]) => of.map(({ id }) => id);
   const ofTwo = (...args: string[]) => json('leads', 'list', 's2', ...args);
 
   expect((await json('studios', 'list'))[0]).not.toHaveProperty('leads');
@@ -236,14 +236,14 @@ test('an operator lists studios and leads, reads and moves a lead, and exports a
     ['s2', 31],
     ['s1', 30],
   ]);
-  expect(idsOf(await ofTwo())).toEqual(idsOf(newest.slice(0, 25)));
+  expect(listIds(await ofTwo())).toEqual(listIds(newest.slice(0, 25)));
   expect(await ofTwo('--limit', '30')).toEqual(newest.slice(0, 30));
   expect(await cli('leads', 'list', 's2', '--limit', '1')).toMatch(new RegExp(`${lead.id}  Ada Lovelace .* new\n`));
   expect(await json('leads', 'get', 's2', lead.id)).toEqual(lead);
 
   const since = `${lead.createdAt}`;
-  const changed = idsOf(newest.filter(({ studioId, createdAt }) => studioId === 's2' && `${createdAt}` >= since));
-  expect(idsOf(await ofTwo('--limit', '60', '--stage', 'lost', 'new', '--created-since', since))).toEqual(changed);
+  const changed = listIds(newest.filter(({ studioId, createdAt }) => studioId === 's2' && `${createdAt}` >= since));
+  expect(listIds(await ofTwo('--limit', '60', '--stage', 'lost', 'new', '--created-since', since))).toEqual(changed);
   for (const none of [
     ['--stage', 'won'],
     ['--source', lead.id],
@@ -263,7 +263,7 @@ test('an operator lists studios and leads, reads and moves a lead, and exports a
   expect(await cli('leads', 'count', 's2')).toMatch(/trial_booked.*no source.*31/s);
 
   const exported = async (...args: string[]) => leadsIn(await cli('leads', 'export', ...args)).map(({ id }) => id);
-  expect(await exported()).toEqual(idsOf(leads));
+  expect(await exported()).toEqual(listIds(leads));
   expect(await exported('s2', '--changed-since', since)).toEqual(changed.toReversed());
   expect((await cli('leads', 'export', '--byte-order-mark')).slice(0, 3)).toBe('\uFEFFid');
 });
@@ -339,7 +339,7 @@ test('after a recorded restore, consumers get changes since the backup or the gi
     for (const { revision } of sent) expect(revision).toBeGreaterThanOrEqual(now + 86_400_000);
     // An acknowledgement of the state before the restore, stamped by a clock that was an hour ahead.
     const late = { ...acknowledgement, revision: now + 3_600_000 };
-    expect(await store.acknowledgeDeliveries(number, [late])).toMatchObject({ settled: 0 });
+    expect(await store.acknowledgeDeliveries(number, [late])).toMatchObject({ applied: 0 });
   }
   const other = await withLeads();
   expect(await other.json('restored')).toMatchObject({ restoredTo: '1970-01-01T00:00:00.000Z', resent: 0 });
@@ -388,7 +388,7 @@ test('an operator erases single leads and old closed leads, and repeats erasures
   await create(elsewhere);
   const close = ({ studioId, id: leadId, contact }: Lead, day: string) => {
     const given = { studioId, leadId, stage: 'won', expectedUpdatedAt: null, memberId: null } as const;
-    return store.changeLeadStage({ ...given, claims: { ...claimsOf(one), contact }, now: new Date(day) });
+    return store.changeLeadStage({ ...given, keys: { ...keysFor(one), contact }, now: new Date(day) });
   };
   for (const lead of [old, other, elsewhere]) await close(lead, '2024-01-01');
   await close(recent, '2024-06-01');

@@ -13,8 +13,8 @@ import {
   anApiKey,
   aStudio,
   BY,
-  claimsOf,
   DAY_MS,
+  keysFor,
   times,
 } from '../support/builders.ts';
 import { CLI, executed } from '../support/command-line.ts';
@@ -108,7 +108,7 @@ beforeAll(async () => {
   await store.putMember(aMember({ studioId: 's1' }), BY);
   await store.putLeadSource(source, BY);
   await store.createApiKey(key, key.createdAt);
-  for (const each of [lead, erased]) await store.createLead(each, claimsOf(each));
+  for (const each of [lead, erased]) await store.createLead(each, keysFor(each));
   await store.putStudio(aStudio({ id: 'trial', isTest: true }), BY);
   await store.createConsumer(aConsumer({ name: 'kept', studioIds: ['s1'] }), BY);
   await store.eraseLead({ studioId: 's1', leadId: erased.id, memberId: null, now: new Date() });

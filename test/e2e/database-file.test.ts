@@ -2,13 +2,13 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { describe, expect, test } from 'vitest';
-import { addressOf, run, temporaryFolder } from '../tools/processes.ts';
+import { readAddress, run, temporaryFolder } from '../tools/processes.ts';
 
 test('a core starts on an empty file and logs no warning', async () => {
   const path = join(temporaryFolder(), 'leads.db');
   writeFileSync(path, '');
   const core = run('src/main.ts', { env: { DATABASE_URL: `sqlite:${path}` } });
-  await addressOf(core);
+  await readAddress(core);
   expect(core.output()).toMatch(
     /"level":30,.*"msg":"a new database was created: there was no such file, or an empty one"/,
   );

@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 import axe from 'axe-core';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { openSite } from '../../gateway/docs/site.ts';
-import { aService, leadOf } from '../support/service.ts';
+import { aService, readLead } from '../support/service.ts';
 import { describeWithChromium, faultsOfAccess, RULES_OF_COLOURS, SHOWN_WIDTH } from '../tools/browser.ts';
 import { run } from '../tools/processes.ts';
 
@@ -57,7 +57,7 @@ describeWithChromium('the docs, in a browser and behind a prefix', (open) => {
 
     const answer = await answered;
     const response = new Response(await answer.text(), { status: answer.status(), headers: answer.headers() });
-    const { id } = await leadOf(response, 201);
+    const { id } = await readLead(response, 201);
     await page.getByText(id).first().waitFor();
     // The page scrolls to the response, which is below the request.
     await expect.poll(async () => (await page.getByText(id).first().boundingBox())?.y).toBeLessThan(PHONE.height);
@@ -201,8 +201,8 @@ describeWithChromium('the docs, in a browser and behind a prefix', (open) => {
         if (path !== '/docs/try-it-out') await page.goto(publicUrl + path);
         const shown = {
           width: await page.evaluate(SHOWN_WIDTH),
-          text: toneOf(await page.evaluate('getComputedStyle(document.querySelector("h1")).color')),
-          ground: toneOf(await page.evaluate('getComputedStyle(document.body).backgroundColor')),
+          text: judgeTone(await page.evaluate('getComputedStyle(document.querySelector("h1")).color')),
+          ground: judgeTone(await page.evaluate('getComputedStyle(document.body).backgroundColor')),
         };
         expect({ path, ...shown }).toEqual({ path, width: PHONE.width, text, ground });
       }
@@ -258,7 +258,7 @@ const LEAVE_ONE_TOKEN_OF_A_STYLE = `(() => {
 const END_TRANSITIONS = 'document.getAnimations().forEach((each) => each.finish())';
 
 /** Returns whether a colour is nearer to white or to black. */
-function toneOf(colour: string): 'light' | 'dark' {
+function judgeTone(colour: string): 'light' | 'dark' {
   const [red = 0, green = 0, blue = 0] = colour.match(/[\d.]+/g)?.map(Number) ?? [];
   return red + green + blue > 382 ? 'light' : 'dark';
 }

@@ -6,7 +6,7 @@ import { examine } from '../../operator/doctor/examine.ts';
 import { doctor, wrongWith } from '../support/doctor.ts';
 import { describeWithMongo } from '../support/mongodb.ts';
 import { openedStore } from '../support/patience.ts';
-import { addressOf, ROOT, run, temporaryFolder } from '../tools/processes.ts';
+import { ROOT, readAddress, run, temporaryFolder } from '../tools/processes.ts';
 import { aRedis, describeWithRedisServer, startRedisCluster } from '../tools/servers.ts';
 
 const CORE_TOKEN = 'the token of the tests of the doctor';
@@ -14,9 +14,9 @@ const CORE_TOKEN = 'the token of the tests of the doctor';
 /** A running core and gateway, and the settings that point to them. */
 async function aDeployment(redisUrl: string) {
   const DATABASE_URL = `sqlite:${join(temporaryFolder(), 'leads.db')}`;
-  const CORE_URL = await addressOf(run('src/main.ts', { env: { DATABASE_URL, CORE_TOKEN } }));
+  const CORE_URL = await readAddress(run('src/main.ts', { env: { DATABASE_URL, CORE_TOKEN } }));
   const settings = { DATABASE_URL, CORE_TOKEN, CORE_URL, REDIS_URL: redisUrl };
-  const PUBLIC_URL = await addressOf(run('gateway/main.ts', { env: settings }));
+  const PUBLIC_URL = await readAddress(run('gateway/main.ts', { env: settings }));
   return { ...settings, PUBLIC_URL };
 }
 

@@ -15,10 +15,10 @@ import { connectToCore } from '../support/core-clients.ts';
 import { doctor, wrongWith, wrongWithRecords } from '../support/doctor.ts';
 import { aWebhookSecret } from '../support/webhooks.ts';
 import { anAuthority, writeCertificate } from '../tools/certificates.ts';
-import { addressOf, run, temporaryFolder } from '../tools/processes.ts';
+import { readAddress, run, temporaryFolder } from '../tools/processes.ts';
 import { freePort } from '../tools/servers.ts';
 
-const tokenOf = (role: string) => `the token of the tests of the doctor for ${role}`;
+const makeToken = (role: string) => `the token of the tests of the doctor for ${role}`;
 
 test('doctor reports every fault of the settings, checks nothing else, and ends with status 1', async () => {
   const { status, printed } = await doctor({ CORE_PORT: 'ten', QUOTA_LIMIT: '0', LOG_LEVEL: 'warn' });
@@ -35,14 +35,18 @@ describe('the core', () => {
     const [callersFile, endpointsFile] = [join(folder, 'callers.json'), join(folder, 'endpoints.json')];
     const callers = CALLER_ROLES.map((role) => [
       role,
-      { may: [role], tokens: [{ sha256: tokenHash(tokenOf(role)) }], ...(role === 'feed' && { consumers: ['hooks'] }) },
+      {
+        may: [role],
+        tokens: [{ sha256: tokenHash(makeToken(role)) }],
+        ...(role === 'feed' && { consumers: ['hooks'] }),
+      },
     ]);
     writeFileSync(callersFile, JSON.stringify({ callers: Object.fromEntries(callers) }));
     const endpoint = { url: 'https://example.org', secrets: [aWebhookSecret()] };
     writeFileSync(endpointsFile, JSON.stringify({ endpoints: { hooks: endpoint } }));
     const env = { DATABASE_URL: `sqlite:${join(folder, 'leads.db')}`, CORE_CALLERS_FILE: callersFile };
-    const CORE_URL = await addressOf(run('src/main.ts', { env }));
-    const crm = connectToCore(CORE_URL, tokenOf('crm'));
+    const CORE_URL = await readAddress(run('src/main.ts', { env }));
+    const crm = connectToCore(CORE_URL, makeToken('crm'));
     onTestFinished(() => crm.close());
     await crm.consumers.createConsumer({ consumer: { name: 'hooks', allStudios: true }, start: ConsumerStart.NOW });
 
@@ -50,8 +54,8 @@ describe('the core', () => {
     for (const role of CALLER_ROLES) {
       expect({
         role,
-        gateway: await wrongWith('core', 'gateway', { CORE_URL, CORE_TOKEN: tokenOf(role) }),
-        relay: await wrongWith('core', 'relay', { ...relay, RELAY_TOKEN: tokenOf(role) }),
+        gateway: await wrongWith('core', 'gateway', { CORE_URL, CORE_TOKEN: makeToken(role) }),
+        relay: await wrongWith('core', 'relay', { ...relay, RELAY_TOKEN: makeToken(role) }),
       }).toEqual({
         role,
         gateway: role === 'gateway' ? [] : [expect.stringMatching(/^fault: refuses this caller as a gateway: /)],
@@ -90,7 +94,7 @@ describe('the core', () => {
       CORE_TLS_CERT_FILE: cert,
       CORE_TLS_KEY_FILE: key,
     };
-    const { port } = new URL(await addressOf(run('src/main.ts', { env })));
+    const { port } = new URL(await readAddress(run('src/main.ts', { env })));
 
     expect(await wrongWith('core', 'gateway', { CORE_URL: `https://localhost:${port}` })).toEqual([
       expect.stringMatching(/^fault: .* does not answer: .*certificate/),

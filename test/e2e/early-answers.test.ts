@@ -86,9 +86,9 @@ describeWithNginx('behind nginx', () => {
 // @proves hostile-5
 describeWithHaproxy('behind HAProxy', () => {
   test('behind HAProxy, early responses arrive and fail no request of another client', async () => {
-    const { apiUrl, stateOf } = await startHaproxy(await gatewayPorts(), [await freePort(), await freePort()]);
+    const { apiUrl, readState } = await startHaproxy(await gatewayPorts(), [await freePort(), await freePort()]);
     const port = Number(new URL(service.url).port);
-    await expect.poll(() => stateOf(port), { timeout: 30_000 }).toBe('UP');
+    await expect.poll(() => readState(port), { timeout: 30_000 }).toBe('UP');
     expect(await statusesAt(apiUrl)).toEqual(EACH_ITS_ANSWER);
   });
 });

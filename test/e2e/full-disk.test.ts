@@ -5,7 +5,7 @@ import { arrangeStudio, connectToCore } from '../support/core-clients.ts';
 import { scrape } from '../support/metrics.ts';
 import { aCapture, CORE_TOKEN, LEADS } from '../support/service.ts';
 import { aSmallDisk, describeWithSmallDisks, type SmallDisk } from '../support/small-disk.ts';
-import { addressOf, run } from '../tools/processes.ts';
+import { readAddress, run } from '../tools/processes.ts';
 import { freePort } from '../tools/servers.ts';
 
 /** How long readiness may take to change: cores and gateways check about once a second; milliseconds. */
@@ -28,8 +28,8 @@ describeWithSmallDisks('a service on SQLite whose disk is full', () => {
   /** Starts a core on a separate disk, with a gateway. */
   async function aService(disk: SmallDisk) {
     const { core, ...more } = await aCore(disk);
-    const CORE_URL = await addressOf(core);
-    const url = await addressOf(run('gateway/main.ts', { env: { CORE_URL, CORE_TOKEN } }));
+    const CORE_URL = await readAddress(core);
+    const url = await readAddress(run('gateway/main.ts', { env: { CORE_URL, CORE_TOKEN } }));
     const clients = connectToCore(CORE_URL, CORE_TOKEN);
     onTestFinished(() => clients.close());
     const { secret } = await arrangeStudio(clients);
@@ -95,7 +95,7 @@ describeWithSmallDisks('a service on SQLite whose disk is full', () => {
     disk.fill();
 
     const { core, storeUp } = await aCore(disk);
-    await addressOf(core);
+    await readAddress(core);
     expect(await storeUp()).toBe(0);
 
     disk.free();

@@ -28,7 +28,7 @@ import { startRedisWithSentinel } from '../support/redis-sentinel.ts';
 import { aCapture, LEADS, startService } from '../support/service.ts';
 import { commandsIn, missingTools, type Outcome, runCommands } from '../tools/commands.ts';
 import { MARKDOWN_PAGES } from '../tools/markdown.ts';
-import { addressOf, hasShellAndCurl, ROOT, run, sharedFolder, temporaryFolder, watch } from '../tools/processes.ts';
+import { hasShellAndCurl, ROOT, readAddress, run, sharedFolder, temporaryFolder, watch } from '../tools/processes.ts';
 import { aRedis, describeWithRedis, describeWithRedisServer, freePort } from '../tools/servers.ts';
 
 const guide = (name: string) => readFileSync(join(ROOT, 'docs', name), 'utf8');
@@ -240,7 +240,7 @@ describe.skipIf(!hasShellAndCurl)('the commands of the guides', () => {
       const { ports } = await aPlace();
       const address = 'mongodb://user:password@db-1,db-2,db-3/lead-intake?replicaSet=rs0&tls=true';
       const commands = commandsWith(DATABASES, 'mongodb', { [address]: `${mongoUrl()}guides-${randomUUID()}` });
-      await addressOf(serve(commands, ports));
+      await readAddress(serve(commands, ports));
     });
 
     test('move-leads.md: all leads move with their stages and creation times', async () => {
@@ -461,16 +461,16 @@ describe.skipIf(!hasShellAndCurl)('the commands of the guides', () => {
     await printed(
       `cd ${folder}\n${commandsWith(howTo('certificates'), 'certificates', { 'name=core\n': 'name=localhost\n' })}`,
     );
-    const settingsOf = (who: string) => {
+    const findSettings = (who: string) => {
       const [, row = ''] = new RegExp(`^\\| ${who} \\|(.*)$`, 'm').exec(howTo('certificates')) ?? [];
       const pairs = [...row.matchAll(/`([A-Z_]+)`(?: is)? `([\w.]+)`/g)];
       expect(pairs).toHaveLength(3);
       return Object.fromEntries(pairs.map(([, name, file]) => [name, join(folder, 'secrets', `${file}`)]));
     };
     const database = { DATABASE_URL: `sqlite:${join(folder, 'leads.db')}` };
-    serve('node src/main.ts', { ...ports, ...database, ...settingsOf('a core') });
+    serve('node src/main.ts', { ...ports, ...database, ...findSettings('a core') });
     const CORE_URL = coreUrl.replace('http://127.0.0.1', 'https://localhost');
-    const ofGateway = settingsOf('a gateway, a relay');
+    const ofGateway = findSettings('a gateway, a relay');
     serve('node gateway/main.ts', { ...ports, CORE_URL, ...ofGateway });
     await expectReady(url);
     const { CORE_CA_FILE } = ofGateway;
@@ -575,7 +575,7 @@ describe.skipIf(!hasShellAndCurl)('the commands of the guides', () => {
     const port = await freePort();
     const settings = { ...ports, DATABASE_URL: `sqlite:${join(folder, 'leads.db')}` };
     const core = run('src/main.ts', { env: { ...settings, NODE_OPTIONS: `--inspect-port=127.0.0.1:${port}` } });
-    expect(await addressOf(core)).toBe(coreUrl);
+    expect(await readAddress(core)).toBe(coreUrl);
     const files = { 'core.cpuprofile': join(folder, 'cpu'), 'core.heapsnapshot': join(folder, 'heap') };
     const commands = commandsWith(RUNBOOK, 'profile', { ...files, ' 30 ': ' 1 ' });
     await printed(commands, { PID: `${core.child.pid}`, INSPECTOR: `127.0.0.1:${port}` });
@@ -626,7 +626,7 @@ describe.skipIf(!hasShellAndCurl)('the commands of the guides', () => {
 });
 
 /** Returns a block of commands from a page in another folder, by its first line. */
-const blockOf = (path: string, firstLine: string): string => {
+const findBlock = (path: string, firstLine: string): string => {
   const block = MARKDOWN_PAGES.find((page) => page.path === path)?.blocks.find(({ name }) => name === firstLine);
   if (!block) throw new Error(`${path} has no commands that begin with ${firstLine}`);
   return block.commands;
@@ -635,7 +635,7 @@ const blockOf = (path: string, firstLine: string): string => {
 test.skipIf(missingTools(['bash --version']).length > 0)(
   'the outbox driver runs with the commands of its page',
   async () => {
-    const commands = blockOf('sdk/test/outbox/README.md', "node sdk/test/outbox/node-driver.ts <<'END'");
+    const commands = findBlock('sdk/test/outbox/README.md', "node sdk/test/outbox/node-driver.ts <<'END'");
     const file = join(temporaryFolder(), 'website.db');
     // This is the website's table in the page.
     using website = new DatabaseSync(file);

@@ -126,10 +126,10 @@ test('a malformed line is reported with its number and field, and other lines ar
   ]);
   const { reports, counts, status } = await importing('leads.csv', [IMPORT_FIELDS.join(','), ...lines].join('\n'));
 
-  const numberOf = (index: number) => 3 * index + 3;
-  expect([...reports.keys()].toSorted((a, b) => a - b)).toEqual(MALFORMED.map((_, index) => numberOf(index)));
+  const lineNumber = (index: number) => 3 * index + 3;
+  expect([...reports.keys()].toSorted((a, b) => a - b)).toEqual(MALFORMED.map((_, index) => lineNumber(index)));
   for (const [index, { title, fault }] of MALFORMED.entries()) {
-    expect({ title, report: reports.get(numberOf(index)) }).toEqual({ title, report: expect.stringMatching(fault) });
+    expect({ title, report: reports.get(lineNumber(index)) }).toEqual({ title, report: expect.stringMatching(fault) });
   }
   expect({ counts, status }).toEqual({
     counts: { imported: 2 * MALFORMED.length, alreadyThere: 0, erased: 0, refused: MALFORMED.length },

@@ -3,7 +3,7 @@ import type { Page } from 'playwright-core';
 import { expect, test } from 'vitest';
 import { ApiKeyScope } from '../../proto/gen/leadintake/v1/api_key_pb.ts';
 import { times } from '../support/builders.ts';
-import { aCapture, aService, leadOf } from '../support/service.ts';
+import { aCapture, aService, readLead } from '../support/service.ts';
 import { describeWithChromium, faultsOfAccess, SHOWN_WIDTH } from '../tools/browser.ts';
 
 const LIMIT = 80;
@@ -14,7 +14,7 @@ describeWithChromium('the inbox, in a browser', (open) => {
   const service = aService({ gateway: { QUOTA_LIMIT: `${LIMIT}`, QUOTA_WINDOW_SECONDS: '3600' } });
   const address = (key = '') => `${service.url}/docs/inbox${key && `#key=${key}`}`;
   const create = async (secret: string, changes: Record<string, unknown>) =>
-    leadOf(await service.post(secret, aCapture(changes)), 201);
+    readLead(await service.post(secret, aCapture(changes)), 201);
   const names = (page: Page) => page.locator('.leads summary strong').allTextContents();
 
   // @proves docs-6

@@ -7,7 +7,7 @@ import { framed } from '../security/http2-wire.ts';
 import { times } from '../support/builders.ts';
 import { aCreateLeadRequest, CORE_TOKEN, grpcCaller, requestBytes } from '../support/grpc.ts';
 import { lines } from '../support/raw-http.ts';
-import { addressOf, type RunningProcess, run, temporaryFolder } from '../tools/processes.ts';
+import { type RunningProcess, readAddress, run, temporaryFolder } from '../tools/processes.ts';
 
 const PATHS = [
   '/docs',
@@ -28,7 +28,7 @@ const loudLines = (running: RunningProcess, isExpected?: RegExp) =>
 // @proves hostile-12
 test('clients that disconnect during any kind of response cause no warnings or errors in the log', async () => {
   const gateway = run('gateway/main.ts', { env: { CORE_URL: 'http://127.0.0.1:1' } });
-  const { hostname, port, origin } = new URL(await addressOf(gateway));
+  const { hostname, port, origin } = new URL(await readAddress(gateway));
   for (const path of [...PATHS, '/nothing']) {
     await Promise.all(
       times(40, async (count) => {
@@ -54,7 +54,7 @@ const LEAVES_AT = [0, 1, 5];
 test('callers that leave a core during a response cause no warnings or errors in its log', async () => {
   const env = { CORE_TOKEN, DATABASE_URL: `sqlite:${join(temporaryFolder(), 'leads.db')}` };
   const core = run('src/main.ts', { env });
-  const { origin, host } = new URL(await addressOf(core));
+  const { origin, host } = new URL(await readAddress(core));
   const caller = grpcCaller(host);
   const studio = { id: 'studio', status: 'STUDIO_STATUS_ACTIVE' };
   await caller.call('DirectoryService/PutStudio', { studio });

@@ -8,7 +8,7 @@ import { arrangeStudio, connectToCore, type StudioWithKey } from '../support/cor
 import { startOtlpReceiver } from '../support/otlp-receiver.ts';
 import { LEADS } from '../support/service.ts';
 import { anAuthority, writeCertificate } from '../tools/certificates.ts';
-import { addressOf, bash, ROOT, type RunningProcess, run, temporaryFolder } from '../tools/processes.ts';
+import { bash, ROOT, type RunningProcess, readAddress, run, temporaryFolder } from '../tools/processes.ts';
 import { describeIf, hasCommand } from '../tools/servers.ts';
 
 const CORE_TOKEN = 'a token that must not be logged, and long';
@@ -25,9 +25,9 @@ async function startBoth(env: Record<string, string> = {}): Promise<Processes> {
   const core = run('src/main.ts', {
     env: { ...env, CORE_TOKEN, DATABASE_URL: `sqlite:${join(temporaryFolder(), 'leads.db')}` },
   });
-  const coreUrl = await addressOf(core);
+  const coreUrl = await readAddress(core);
   const gateway = run('gateway/main.ts', { env: { ...env, CORE_TOKEN, CORE_URL: coreUrl } });
-  const url = await addressOf(gateway);
+  const url = await readAddress(gateway);
   const clients = connectToCore(coreUrl, CORE_TOKEN);
   onTestFinished(() => clients.close());
   return { core, gateway, url, studio: await arrangeStudio(clients) };
@@ -43,7 +43,7 @@ async function linesAbout(process: RunningProcess, requestId: string): Promise<L
 }
 
 /** Returns the fields of a line other than those that every line has. */
-const fieldsOf = ({ level: _level, time: _time, pid: _pid, hostname: _hostname, durationMs, ...line }: Line) => {
+const selectFields = ({ level: _level, time: _time, pid: _pid, hostname: _hostname, durationMs, ...line }: Line) => {
   expect(durationMs).toEqual(expect.any(Number));
   return line;
 };
@@ -66,7 +66,7 @@ test.each([
   'the log line of a request without a valid key shows its origin as the setting allows: %s',
   async (setting, client) => {
     const gateway = run('gateway/main.ts', { env: { LOG_CLIENT_ADDRESSES: setting } });
-    await fetch((await addressOf(gateway)) + LEADS, { headers: { 'x-request-id': 'refused' } });
+    await fetch((await readAddress(gateway)) + LEADS, { headers: { 'x-request-id': 'refused' } });
     const [line] = await linesAbout(gateway, 'refused');
     expect([line?.outcome, line?.client]).toEqual(['integration_key_invalid', client]);
   },
@@ -102,7 +102,7 @@ test('gateway and core log the request id, caller, operation, outcome and lead o
     { ...at, requestId: 'faulty', status: 400, outcome: 'integration_invalid_request' },
   ];
   for (const expected of gatewayLines) {
-    expect((await linesAbout(gateway, String(expected.requestId))).map(fieldsOf)).toEqual([expected]);
+    expect((await linesAbout(gateway, String(expected.requestId))).map(selectFields)).toEqual([expected]);
   }
   const authentication = { name: 'core', operation: 'AuthenticateApiKey', outcome: 'ok', ...caller };
   const creation = { name: 'core', operation: 'CreateLead', studioId };
@@ -115,7 +115,7 @@ test('gateway and core log the request id, caller, operation, outcome and lead o
     ['faulty', authentication],
   ] as const) {
     const expected = own.map((line) => ({ ...line, requestId }));
-    await expect.poll(async () => (await linesAbout(core, requestId)).map(fieldsOf)).toEqual(expected);
+    await expect.poll(async () => (await linesAbout(core, requestId)).map(selectFields)).toEqual(expected);
   }
   for (const { output } of [core, gateway]) expect(output()).not.toMatch(/hidden|must not be logged/i);
   for (const { output } of [core, gateway]) expect(output()).not.toContain(studio.secret.slice(4, 40));

@@ -5,7 +5,7 @@ import { newId } from '../../src/domain/new-id.ts';
 import { times } from '../support/builders.ts';
 import { arrangeStudio, connectToCore } from '../support/core-clients.ts';
 import { CORE_TOKEN } from '../support/service.ts';
-import { addressOf, run, temporaryFolder } from '../tools/processes.ts';
+import { readAddress, run, temporaryFolder } from '../tools/processes.ts';
 
 const REVOKED = 2300;
 
@@ -14,7 +14,7 @@ async function aCoreWithManyKeys() {
   const path = join(temporaryFolder(), 'leads.db');
   const DATABASE_URL = `sqlite:${path}`;
   const core = run('src/main.ts', { env: { DATABASE_URL, CORE_TOKEN } });
-  const clients = connectToCore(await addressOf(core), CORE_TOKEN);
+  const clients = connectToCore(await readAddress(core), CORE_TOKEN);
   onTestFinished(() => clients.close());
   const { studioId, memberId, apiKeyId: live } = await arrangeStudio(clients);
   const revoked = times(REVOKED, () => newId());
@@ -34,7 +34,7 @@ async function aCoreWithManyKeys() {
 test('a studio with thousands of revoked keys lists its live keys first, then all page by page', async () => {
   const { apiKeys, studio, live, newest } = await aCoreWithManyKeys();
   /** Returns all pages; 0 asks for the default size, as clients without paging do. */
-  const pagesOf = async (pageSize: number) => {
+  const readPages = async (pageSize: number) => {
     const pages: string[][] = [];
     let pageToken = '';
     do {
@@ -51,7 +51,7 @@ test('a studio with thousands of revoked keys lists its live keys first, then al
     [1, 100],
     [5000, 1000],
   ] as const) {
-    const [first = [], ...others] = await pagesOf(pageSize);
+    const [first = [], ...others] = await readPages(pageSize);
     expect(first).toEqual([...newest.slice(0, size - 1), live]);
     expect(others.flat()).toEqual(newest.slice(size - 1));
     expect(Math.max(...others.map(({ length }) => length))).toBe(size);

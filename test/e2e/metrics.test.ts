@@ -9,7 +9,7 @@ import { canClocksBeSet, MachineClock } from '../support/machine-clock.ts';
 import { growth, type Samples, scrape } from '../support/metrics.ts';
 import { rawConversation } from '../support/raw-http.ts';
 import { aCapture, aService, CORE_TOKEN, LEADS, type StudioWithKey } from '../support/service.ts';
-import { addressOf, ROOT, run, temporaryFolder } from '../tools/processes.ts';
+import { ROOT, readAddress, run, temporaryFolder } from '../tools/processes.ts';
 
 const METRICS = {
   core: { CORE_METRICS_ADDRESS: '127.0.0.1:0' },
@@ -119,7 +119,7 @@ describe('the metrics', () => {
       return { core, size: async () => (await scrape(url)).get('lead_intake_core_sqlite_log_bytes') };
     };
     const { core, size } = await aCore(`sqlite:${link}`);
-    const clients = connectToCore(await addressOf(core), CORE_TOKEN);
+    const clients = connectToCore(await readAddress(core), CORE_TOKEN);
     onTestFinished(() => clients.close());
     // The open transaction keeps the log from being truncated.
     const reader = new DatabaseSync(file);
@@ -144,7 +144,7 @@ describe('the metrics', () => {
           DATABASE_URL: `sqlite:${join(temporaryFolder(), 'leads.db')}`,
         },
       });
-      const clients = connectToCore(await addressOf(core), CORE_TOKEN);
+      const clients = connectToCore(await readAddress(core), CORE_TOKEN);
       onTestFinished(() => clients.close());
       const [, url] = await core.printed(/(http:\/\/[0-9.:]+\/metrics)/);
       const read = () => scrape(url);

@@ -3,7 +3,7 @@ import { Code, type ConnectError } from '@connectrpc/connect';
 import { expect, onTestFinished, test } from 'vitest';
 import { newKeySecret } from '../../common/rules/key-secret.ts';
 import { describeWithMongoServer, startWireServer } from '../support/mongodb.ts';
-import { aCapture, aSeparateService, expectProblem, leadOf } from '../support/service.ts';
+import { aCapture, aSeparateService, expectProblem, readLead } from '../support/service.ts';
 import { startProxy } from '../tools/tcp-proxy.ts';
 
 /** How long recovery may take on a busy machine; milliseconds. */
@@ -45,7 +45,7 @@ describeWithMongoServer('a service whose MongoDB fails', () => {
     await expect.poll(isUnavailable, { timeout: RECOVERS_WITHIN_MS }).toBe(false);
     await expect.poll(async () => (await readyz()).status, { timeout: RECOVERS_WITHIN_MS }).toBe(200);
     const { secret, studioId } = await service.aStudioWithKey();
-    await leadOf(await service.post(secret, aCapture()), 201);
+    await readLead(await service.post(secret, aCapture()), 201);
     expect(await service.countLeads(studioId)).toBe(1);
   });
 });

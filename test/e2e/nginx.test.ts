@@ -3,23 +3,25 @@ import { times } from '../support/builders.ts';
 import { arrangeStudio, connectToCore } from '../support/core-clients.ts';
 import { describeWithNginx, GUIDE, startNginx } from '../support/nginx.ts';
 import { aCapture, createAt, LEADS } from '../support/service.ts';
-import { addressOf, run, temporaryFolder } from '../tools/processes.ts';
+import { readAddress, run, temporaryFolder } from '../tools/processes.ts';
 import { freePort } from '../tools/servers.ts';
 
 /** Together, the bodies exceed nginx's default limit of 1 MiB. */
 const CREATIONS = 1200;
 const NOTE = 'x'.repeat(1500);
 
-const portOf = (url: string) => Number(new URL(url).port);
+const findPort = (url: string) => Number(new URL(url).port);
 
 describeWithNginx('behind nginx', () => {
   // @proves crashes-24
   test('a gateway sends any number of bytes to its core through nginx, and no request fails', async () => {
-    const core = await addressOf(run('src/main.ts', { env: { DATABASE_URL: `sqlite:${temporaryFolder()}/leads.db` } }));
+    const core = await readAddress(
+      run('src/main.ts', { env: { DATABASE_URL: `sqlite:${temporaryFolder()}/leads.db` } }),
+    );
     const port = await freePort();
-    await startNginx(GUIDE.cores, port, [portOf(core)]);
+    await startNginx(GUIDE.cores, port, [findPort(core)]);
     const env = { CORE_URL: `http://127.0.0.1:${port}`, QUOTA_LIMIT: '1000000000' };
-    const gateway = await addressOf(run('gateway/main.ts', { env }));
+    const gateway = await readAddress(run('gateway/main.ts', { env }));
     const clients = connectToCore(core);
     onTestFinished(() => clients.close());
     const { secret } = await arrangeStudio(clients);
@@ -40,10 +42,10 @@ describeWithNginx('behind nginx', () => {
   test('each operation works when one of two cores behind nginx hangs', async () => {
     const env = { DATABASE_URL: `sqlite:${temporaryFolder()}/leads.db` };
     const cores = [run('src/main.ts', { env }), run('src/main.ts', { env })];
-    const addresses = await Promise.all(cores.map(addressOf));
+    const addresses = await Promise.all(cores.map(readAddress));
     const port = await freePort();
-    await startNginx(GUIDE.cores, port, addresses.map(portOf));
-    const gateway = await addressOf(run('gateway/main.ts', { env: { CORE_URL: `http://127.0.0.1:${port}` } }));
+    await startNginx(GUIDE.cores, port, addresses.map(findPort));
+    const gateway = await readAddress(run('gateway/main.ts', { env: { CORE_URL: `http://127.0.0.1:${port}` } }));
     const clients = connectToCore(addresses[0] as string);
     onTestFinished(() => clients.close());
     const { secret } = await arrangeStudio(clients);

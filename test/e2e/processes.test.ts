@@ -5,14 +5,14 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 import { newKeySecret } from '../../common/rules/key-secret.ts';
 import { aService, CORE_TOKEN, LEADS } from '../support/service.ts';
-import { addressOf, run, temporaryFolder } from '../tools/processes.ts';
+import { readAddress, run, temporaryFolder } from '../tools/processes.ts';
 
 /** Settings of a core on a separate database. */
 const coreSettings = () => ({ DATABASE_URL: `sqlite:${join(temporaryFolder(), 'leads.db')}` });
 
 test('the health checks end with status 0 while a process serves, else with 1 and a reason', async () => {
   const core = run('src/main.ts', { env: coreSettings() });
-  const { port } = new URL(await addressOf(core));
+  const { port } = new URL(await readAddress(core));
 
   expect(await run('src/check-health.ts', { env: { CORE_PORT: port } }).ended()).toBe(0);
   core.child.kill('SIGTERM');
@@ -25,7 +25,7 @@ test('the health checks end with status 0 while a process serves, else with 1 an
   expect(mistaken.output()).toBe('the core at http://127.0.0.1:70000: Invalid URL\n');
 
   const gateway = run('gateway/main.ts', { env: { CORE_URL: `http://127.0.0.1:${port}` } });
-  const GATEWAY_PORT = new URL(await addressOf(gateway)).port;
+  const GATEWAY_PORT = new URL(await readAddress(gateway)).port;
   const ofGateway = run('gateway/check-health.ts', {
     env: { GATEWAY_PORT, NODE_USE_ENV_PROXY: '1', HTTP_PROXY: 'http://127.0.0.1:1', http_proxy: 'http://127.0.0.1:1' },
   });
@@ -53,9 +53,9 @@ describe('an orderly stop of the gateway', () => {
   test('a stopping gateway is unready and ends keep-alive, but serves despite a second signal', async () => {
     const core = run('src/main.ts', { env: coreSettings() });
     const gateway = run('gateway/main.ts', {
-      env: { CORE_URL: await addressOf(core), SHUTDOWN_DRAIN_MS: '8000' },
+      env: { CORE_URL: await readAddress(core), SHUTDOWN_DRAIN_MS: '8000' },
     });
-    const url = await addressOf(gateway);
+    const url = await readAddress(gateway);
     const before = await fetch(`${url}/readyz`);
     expect(before.headers.get('connection')).toBe('keep-alive');
 
@@ -73,8 +73,8 @@ describe('an orderly stop of the gateway', () => {
   test('a gateway and a core may drain for longer than any other deadline, and serve until the end', async () => {
     const env = { SHUTDOWN_DRAIN_MS: '11000' };
     const core = run('src/main.ts', { env: { ...coreSettings(), ...env } });
-    const gateway = run('gateway/main.ts', { env: { ...env, CORE_URL: await addressOf(core) } });
-    const url = await addressOf(gateway);
+    const gateway = run('gateway/main.ts', { env: { ...env, CORE_URL: await readAddress(core) } });
+    const url = await readAddress(gateway);
 
     for (const { child } of [core, gateway]) child.kill('SIGTERM');
     const stoppedAt = performance.now();
@@ -97,7 +97,7 @@ describe('an orderly stop of the gateway', () => {
   test('a stopping gateway completes a request that has begun to arrive', async () => {
     const { secret } = await service.aStudioWithKey();
     const gateway = run('gateway/main.ts', { env: { CORE_URL: service.coreUrl, CORE_TOKEN } });
-    const url = await addressOf(gateway);
+    const url = await readAddress(gateway);
     const headers = { 'content-type': 'application/json', expect: '100-continue', authorization: `Bearer ${secret}` };
     const begun = request(`${url}${LEADS}`, { method: 'POST', headers });
     const answered = new Promise<number | undefined>((resolve, reject) => {
@@ -116,7 +116,7 @@ describe('an orderly stop of the gateway', () => {
   test('a stopping gateway answers a request that does not arrive in time with 408, and logs it', async () => {
     const { secret } = await service.aStudioWithKey();
     const gateway = run('gateway/main.ts', { env: { CORE_URL: service.coreUrl, CORE_TOKEN, LOG_LEVEL: 'info' } });
-    const url = await addressOf(gateway);
+    const url = await readAddress(gateway);
     const headers = { 'content-length': '50', authorization: `Bearer ${secret}`, 'x-request-id': 'the-late-one' };
     const begun = request(`${url}${LEADS}`, { method: 'POST', headers });
     const answered = once(begun, 'response');

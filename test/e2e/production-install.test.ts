@@ -6,14 +6,14 @@ import { expect, onTestFinished, test } from 'vitest';
 import packageJson from '../../package.json' with { type: 'json' };
 import { ROOT, temporaryFolder, watch } from '../tools/processes.ts';
 import { describeIf, hasCommand } from '../tools/servers.ts';
-import { sizeOf } from '../tools/size-of.ts';
+import { testSize } from '../tools/test-size.ts';
 
 const execute = promisify(execFile);
 const DEPLOY = join(ROOT, 'docs/how-to/deploy.md');
 
 /** The oldest Node of each line that package.json allows, oldest first; only a soak uses all of them. */
 const LINES = [...packageJson.engines.node.matchAll(/\d+\.\d+\.\d+/g)].map(([version]) => version);
-const NODES = LINES.slice(0, sizeOf('NODE_LINES', { usual: 1, soak: LINES.length }));
+const NODES = LINES.slice(0, testSize('NODE_LINES', { usual: 1, soak: LINES.length }));
 const [oldest] = NODES;
 
 /** How far the size of an installation may deviate from that in deploy.md, as a fraction. */
@@ -31,13 +31,13 @@ describeIf(hasCommand('npm'), 'a production installation', 'install npm', () => 
     const aliases = NODES.map((version) => `node-${version}@npm:node@${version}`);
     await execute('npm', ['install', '--prefix', nodeFolder, ...aliases]);
     const settings = { CORE_PORT: '0', GATEWAY_PORT: '0', LOG_LEVEL: 'silent' };
-    const environmentOf = (version = '') => {
+    const makeEnvironment = (version = '') => {
       const path = [join(nodeFolder, 'node_modules', `node-${version}`, 'bin'), process.env.PATH].join(delimiter);
       return { ...process.env, PATH: path, ...settings };
     };
-    const env = environmentOf(oldest);
+    const env = makeEnvironment(oldest);
     for (const version of NODES) {
-      const { stdout } = await execute('node', ['--version'], { env: environmentOf(version) });
+      const { stdout } = await execute('node', ['--version'], { env: makeEnvironment(version) });
       expect(stdout.trim()).toBe(`v${version}`);
     }
     await execute('npm', ['ci', '--omit=dev', '--engine-strict'], { cwd: folder, env });
@@ -77,7 +77,7 @@ describeIf(hasCommand('npm'), 'a production installation', 'install npm', () => 
     expect(await stop()).toBe(0);
 
     for (const version of NODES.slice(1)) {
-      const other = await startIn(folder, environmentOf(version));
+      const other = await startIn(folder, makeEnvironment(version));
       await expect.poll(async () => (await fetch(new URL('/readyz', other.url))).ok).toBe(true);
       expect(await other.stop()).toBe(0);
     }

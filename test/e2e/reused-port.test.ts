@@ -6,7 +6,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { leadsIn } from '../support/exported.ts';
 import { anOwnNetwork, describeWithOwnNetwork } from '../support/own-network.ts';
 import { CORE_TOKEN } from '../support/service.ts';
-import { addressOf, ROOT, type RunningProcess, run, temporaryFolder, watch } from '../tools/processes.ts';
+import { ROOT, type RunningProcess, readAddress, run, temporaryFolder, watch } from '../tools/processes.ts';
 
 /** Two of each share a port and restart in this order, cores first, as in an upgrade. */
 const FILES = ['src/main.ts', 'src/main.ts', 'gateway/main.ts', 'gateway/main.ts'] as const;
@@ -39,7 +39,7 @@ async function aDeployment(migrates: boolean) {
   };
   const startPart = async (file: string) => {
     const part = run(file, { within, env });
-    await addressOf(part);
+    await readAddress(part);
     return part;
   };
   const parts: RunningProcess[] = [];
@@ -105,7 +105,7 @@ test.each(Object.entries(FIRST))(
   async (file, first) => {
     const env = { REUSE_PORT: 'yes', REDIS_URL: 'redis://127.0.0.1:1', SHUTDOWN_DRAIN_MS: '60000' };
     const running = run(file, { env: { ...env, DATABASE_URL: `sqlite:${join(temporaryFolder(), 'leads.db')}` } });
-    const port = Number(new URL(await addressOf(running)).port);
+    const port = Number(new URL(await readAddress(running)).port);
     const aConnection = async () => {
       const socket = connect(port, '127.0.0.1');
       onTestFinished(() => void socket.destroy());

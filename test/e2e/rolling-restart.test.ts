@@ -5,7 +5,7 @@ import { times } from '../support/builders.ts';
 import { allLeads, arrangeStudio, connectToCore } from '../support/core-clients.ts';
 import { describeWithHaproxy, startHaproxy } from '../support/haproxy.ts';
 import { createAt } from '../support/service.ts';
-import { addressOf, type RunningProcess, run, temporaryFolder } from '../tools/processes.ts';
+import { type RunningProcess, readAddress, run, temporaryFolder } from '../tools/processes.ts';
 import { freePort } from '../tools/servers.ts';
 
 const CALLERS = 8;
@@ -31,8 +31,8 @@ describeWithHaproxy('behind HAProxy', () => {
         });
       const start = (index: number) => (index < 2 ? startGateway : startCore)(ports[index] as number);
       const servers: RunningProcess[] = times(4, start);
-      await Promise.all(servers.map(addressOf));
-      const untilUp = (port: number) => expect.poll(() => haproxy.stateOf(port)).toBe('UP');
+      await Promise.all(servers.map(readAddress));
+      const untilUp = (port: number) => expect.poll(() => haproxy.readState(port)).toBe('UP');
       await Promise.all(ports.map(untilUp));
       const clients = connectToCore(haproxy.coreUrl);
       onTestFinished(() => clients.close());
@@ -66,7 +66,7 @@ describeWithHaproxy('behind HAProxy', () => {
           server.child.kill('SIGTERM');
           expect(await server.ended()).toBe(0);
           servers[index] = start(index);
-          await addressOf(servers[index]);
+          await readAddress(servers[index]);
           await untilUp(ports[index] as number);
         }
         await untilMoreServed();

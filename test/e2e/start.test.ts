@@ -23,7 +23,7 @@ function paste(output: string): { status: number; head: string; body: string } {
   return { status: Number(/^HTTP\/1.1 (\d+)/.exec(head)?.[1]), head, body };
 }
 
-const gatewayOf = async (running: RunningProcess) =>
+const findGateway = async (running: RunningProcess) =>
   (await running.printed(/REST API {2}(http:\S+)\/v1\/integrations\/leads/))[1] ?? '';
 
 const isAnswering = (url: string) =>
@@ -56,7 +56,7 @@ test.skipIf(!hasShellAndCurl)(
     const again = run('start.ts', { cwd });
     await again.printed(/keys create demo --member demo-owner/);
     const headers = { authorization: `Bearer ${secret}` };
-    const listed = await fetch(`${await gatewayOf(again)}/v1/integrations/leads`, { headers });
+    const listed = await fetch(`${await findGateway(again)}/v1/integrations/leads`, { headers });
     expect(again.output()).not.toMatch(/lik_/);
     expect(await listed.json()).toEqual({ leads: [lead], nextCursor: null });
   },
@@ -147,7 +147,7 @@ const DRAIN_MS = 1000;
 describe('npm start', () => {
   test.each(['SIGTERM', 'SIGHUP'] as const)('npm start stops the gateway and then the core on %s', async (signal) => {
     const running = run('start.ts', { cwd: temporaryFolder(), env: { SHUTDOWN_DRAIN_MS: `${DRAIN_MS}` } });
-    await gatewayOf(running);
+    await findGateway(running);
     const stoppedAt = performance.now();
 
     running.child.kill(signal);
@@ -158,7 +158,7 @@ describe('npm start', () => {
 
   test.each(['src/main.ts', 'gateway/main.ts'])('npm start ends both processes when %s dies', async (file) => {
     const running = run('start.ts', { cwd: temporaryFolder() });
-    const url = await gatewayOf(running);
+    const url = await findGateway(running);
 
     execFileSync('pkill', ['-KILL', '-P', String(running.child.pid), '-f', file]);
 
@@ -169,7 +169,7 @@ describe('npm start', () => {
 
   test('npm start leaves no process behind when it is killed', async () => {
     const running = run('start.ts', { cwd: temporaryFolder() });
-    const url = await gatewayOf(running);
+    const url = await findGateway(running);
 
     running.child.kill('SIGKILL');
 
@@ -193,7 +193,7 @@ describe('npm start', () => {
         stdio: ['ignore', 'pipe', 'pipe'],
       }),
     );
-    const url = await gatewayOf(shell);
+    const url = await findGateway(shell);
     expect(await isAnswering(url)).toBe(true);
 
     shell.child.kill('SIGKILL');
@@ -216,7 +216,7 @@ describe('npm start', () => {
 
   test('npm start ends with status 1 when a port is in use, and prints a command with another port', async () => {
     const first = run('start.ts', { cwd: temporaryFolder() });
-    const { port } = new URL(await gatewayOf(first));
+    const { port } = new URL(await findGateway(first));
 
     const env = { GATEWAY_PORT: port, npm_lifecycle_event: 'start' };
     const second = run('start.ts', { cwd: temporaryFolder(), env });

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { times } from '../support/builders.ts';
-import { addressOf, ROOT, run, start, temporaryFolder } from '../tools/processes.ts';
+import { ROOT, readAddress, run, start, temporaryFolder } from '../tools/processes.ts';
 
 /** Pauses a process for half a second at one of its modules, announces that, and finally prints how many it loaded. */
 const PAUSING = `
@@ -41,7 +41,7 @@ const MOMENTS_OF_START = process.env.SOAK ? [1, BEFORE_HEARING + 1, 100] : [BEFO
 describe('a process that gets SIGTERM while it starts', () => {
   test.each(['src/main.ts', 'gateway/main.ts'])('%s ends in order after SIGTERM at any module', async (file) => {
     const whole = run(file, { env: { ...database(), ...pausing(0) } });
-    await addressOf(whole);
+    await readAddress(whole);
     whole.child.kill('SIGTERM');
     await whole.ended();
     // A thread of the process may print its count, too.
@@ -76,7 +76,7 @@ test.each(['core', 'gateway'])('the command of the systemd unit of a %s receives
   const unit = readFileSync(join(ROOT, `ops/systemd/lead-intake-${name}@.service`), 'utf8');
   const [, file = ''] = /^ExecStart=\/usr\/bin\/node (\S+)$/m.exec(unit) ?? [];
   const running = run(file, { env: database() });
-  await addressOf(running);
+  await readAddress(running);
   running.child.kill('SIGTERM');
   expect(await running.ended()).toBe(0);
 });

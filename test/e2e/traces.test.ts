@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { hashKeySecret } from '../../common/rules/key-secret.ts';
 import { times } from '../support/builders.ts';
 import { type OtlpReceiver, startOtlpReceiver } from '../support/otlp-receiver.ts';
-import { aCapture, leadOf, type Service, startService } from '../support/service.ts';
+import { aCapture, readLead, type Service, startService } from '../support/service.ts';
 import { describeWithRedis } from '../tools/servers.ts';
 
 let receiver: OtlpReceiver;
@@ -58,8 +58,8 @@ describe('a trace', () => {
       note: 'hidden',
       contact: { type: 'email', value: 'hid@den.org' },
     });
-    await leadOf(await service.post(secret, capture, first.headers), 201);
-    await leadOf(await service.post(secret, aCapture(), second.headers), 201);
+    await readLead(await service.post(secret, capture, first.headers), 201);
+    await readLead(await service.post(secret, aCapture(), second.headers), 201);
     const probes = await Promise.all(['healthz', 'readyz'].map((probe) => fetch(`${service.url}/${probe}`)));
     expect(probes.map(({ status }) => status)).toEqual([200, 200]);
     await service.dispose();
@@ -111,9 +111,9 @@ describeWithRedis('a trace with Redis', (redisUrl) => {
   test('a trace has the spans of the quota in Redis', async () => {
     const service = await startTraced({ gateway: { REDIS_URL: redisUrl() } });
     const { secret } = await service.aStudioWithKey();
-    await leadOf(await service.post(secret, aCapture()), 201);
+    await readLead(await service.post(secret, aCapture()), 201);
     const created = aTrace();
-    await leadOf(await service.post(secret, aCapture(), created.headers), 201);
+    await readLead(await service.post(secret, aCapture(), created.headers), 201);
     const read = aTrace();
     expect((await service.get(secret, '', read.headers)).status).toBe(200);
     await service.dispose();

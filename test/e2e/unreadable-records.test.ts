@@ -5,14 +5,14 @@ import { expect, test } from 'vitest';
 import { times } from '../support/builders.ts';
 import { arrangeStudio, connectToCore } from '../support/core-clients.ts';
 import { ID_BYTES, STUDIO_NUMBER } from '../support/raw-sqlite.ts';
-import { addressOf, run, temporaryFolder } from '../tools/processes.ts';
+import { readAddress, run, temporaryFolder } from '../tools/processes.ts';
 
 const UNKNOWN_STAGE = `UPDATE leads SET stage = 'qualified' WHERE studio_number = ${STUDIO_NUMBER} AND id = ${ID_BYTES}`;
 // @proves limits-12
 test('the log names each unreadable record and field once an hour, and never its content', async () => {
   const path = join(temporaryFolder(), 'leads.db');
   const core = run('src/main.ts', { env: { DATABASE_URL: `sqlite:${path}` } });
-  const clients = connectToCore(await addressOf(core));
+  const clients = connectToCore(await readAddress(core));
   try {
     const { studioId } = await arrangeStudio(clients);
     const contact = { value: { case: 'email', value: 'grace@example.org' } } as const;

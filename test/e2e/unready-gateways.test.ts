@@ -5,7 +5,7 @@ import { arrangeStudio, connectToCore } from '../support/core-clients.ts';
 import { describeWithHaproxy, startHaproxy } from '../support/haproxy.ts';
 import { aCapture, CORE_TOKEN, createAt, LEADS } from '../support/service.ts';
 import { aSmallDisk, describeWithSmallDisks } from '../support/small-disk.ts';
-import { addressOf, run, temporaryFolder } from '../tools/processes.ts';
+import { readAddress, run, temporaryFolder } from '../tools/processes.ts';
 import { aRedis, describeWithRedisServer, freePort } from '../tools/servers.ts';
 
 /** How long probes may take to notice a change on a busy machine; milliseconds. */
@@ -25,7 +25,7 @@ async function behindHaproxy(
   const haproxy = await startHaproxy(ports, corePorts);
   // Gateways reconnect constantly, and nothing listens at the address of the second core.
   const ofCore = { CORE_PORT: `${corePorts[0]}`, CORE_CONNECTION_MAX_AGE_MS: '1000' };
-  await addressOf(run('src/main.ts', { env: { DATABASE_URL, CORE_TOKEN, ...ofCore }, within }));
+  await readAddress(run('src/main.ts', { env: { DATABASE_URL, CORE_TOKEN, ...ofCore }, within }));
   const CORE_URL = haproxy.coreUrl;
   const gateways = ports.map((port) =>
     run('gateway/main.ts', {
@@ -39,10 +39,10 @@ async function behindHaproxy(
       },
     }),
   );
-  await Promise.all(gateways.map(addressOf));
+  await Promise.all(gateways.map(readAddress));
   const untilAll = (state: RegExp, of = ports) =>
     Promise.all(
-      of.map((port) => expect.poll(() => haproxy.stateOf(port), { timeout: NOTICED_WITHIN_MS }).toMatch(state)),
+      of.map((port) => expect.poll(() => haproxy.readState(port), { timeout: NOTICED_WITHIN_MS }).toMatch(state)),
     );
   await untilAll(/^UP$/, [...ports, ...corePorts.slice(0, 1)]);
   const clients = connectToCore(CORE_URL, CORE_TOKEN);

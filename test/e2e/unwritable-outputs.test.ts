@@ -140,14 +140,14 @@ async function lostBy(gateway: Process, metric: string): Promise<void> {
 }
 
 /** Returns the lines of a log, each of which must be complete. */
-const linesOf = (log: string) =>
+const splitLines = (log: string) =>
   log
     .split('\n')
     .slice(0, -1)
     .map((line) => JSON.parse(line) as { msg?: string; dropped?: number });
 
 /** Returns the sum of the dropped items that the lines report. */
-const droppedIn = (lines: ReturnType<typeof linesOf>, msg: RegExp) =>
+const droppedIn = (lines: ReturnType<typeof splitLines>, msg: RegExp) =>
   lines
     .filter((line) => msg.test(line.msg ?? ''))
     .map(({ dropped = 0 }) => dropped)
@@ -164,7 +164,7 @@ test('a log with a slow reader has complete lines, and one that counts the missi
 
   await expect.poll(() => log.includes('log lines dropped')).toBe(true);
   const lost = (await scrape(gateway.metrics)).get(LINES);
-  await expect.poll(() => droppedIn(linesOf(log), /^log lines dropped/)).toBe(lost);
+  await expect.poll(() => droppedIn(splitLines(log), /^log lines dropped/)).toBe(lost);
   expect(await gateway.stop()).toBe(0);
 });
 
@@ -190,6 +190,6 @@ test('spans that a receiver rejects are counted, and logged once it accepts othe
     })
     .toBe(true);
   const lost = (await scrape(gateway.metrics)).get(SPANS);
-  expect(droppedIn(linesOf(log), /^spans dropped/)).toBe(lost);
+  expect(droppedIn(splitLines(log), /^spans dropped/)).toBe(lost);
   expect(await gateway.stop()).toBe(0);
 });

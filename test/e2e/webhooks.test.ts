@@ -27,7 +27,7 @@ async function move({ crm, studioId, memberId }: WebhookDeployment, leadId: stri
   await crm.leads.changeLeadStage({ studioId, leadId, stage, memberId });
 }
 
-const metricsOf = async (relay: RunningProcess) => {
+const readMetrics = async (relay: RunningProcess) => {
   const [url] = await relay.printed(/http:\/\/[0-9.:]+\/metrics/);
   return scrape(url);
 };
@@ -135,7 +135,7 @@ describe('the endpoints file', () => {
     await expect.poll(() => received('leaves')).toBe(2);
     await relay.printed(/the endpoint is gone/);
     await relay.printed(/the endpoint is slow/);
-    const metrics = await metricsOf(relay);
+    const metrics = await readMetrics(relay);
     expect(metrics.get('lead_intake_relay_endpoint_state{endpoint="limited",state="slow"}')).toBe(1);
     await expect.poll(() => received('busy')).toBe(1);
 
@@ -163,7 +163,7 @@ describe('the endpoints file', () => {
     await relay.printed(/endpoints not reloaded/);
     await deployment.createLead();
     await expect.poll(() => receiver.received.length).toBe(1);
-    expect((await metricsOf(relay)).get('lead_intake_files_unusable{what="endpoints"}')).toBe(1);
+    expect((await readMetrics(relay)).get('lead_intake_files_unusable{what="endpoints"}')).toBe(1);
     expect(relay.output()).not.toContain('canary');
   });
 });
@@ -309,7 +309,7 @@ describe('a lead that the receiver rejects', () => {
     const listed = () => crm.consumers.listSetAsideLeadChanges({ consumer: 'hooks' });
     await expect.poll(async () => (await listed()).leads).toMatchObject([{ leadId, reason: 'HTTP_500', attempts: 10 }]);
     expect((await listed()).leads[0]?.retryTime).toBeUndefined();
-    const metrics = await metricsOf(relay);
+    const metrics = await readMetrics(relay);
     expect(metrics.get('lead_intake_relay_attempt_duration_seconds_count{endpoint="hooks",outcome="HTTP_5XX"}')).toBe(
       1,
     );
@@ -420,7 +420,7 @@ test("the relay's log and metrics have no personal data, secret or endpoint addr
     note: 'A canary',
   });
   await relay.printed(/HTTP_429/);
-  const metrics = await metricsOf(relay);
+  const metrics = await readMetrics(relay);
   expect(receiver.received[0]?.body).toContain('canary@example.org');
   const shown = relay.output() + JSON.stringify([...metrics]);
   expect(shown).not.toMatch(/canary/i);

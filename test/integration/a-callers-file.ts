@@ -5,7 +5,7 @@ import type { CallerRole } from '../../src/domain/caller.ts';
 import { temporaryFolder } from '../tools/processes.ts';
 
 /** Returns a callers file that is replaced atomically, as an operator or a tool does it. */
-export function aFileOf(callers: CallerEntries) {
+export function writeCallersFile(callers: CallerEntries) {
   const path = join(temporaryFolder(), 'callers.json');
   const write = (text: string) => {
     writeFileSync(`${path}.next`, text);

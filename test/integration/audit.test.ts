@@ -23,8 +23,8 @@ import {
   anApiKey,
   aStudio,
   BY,
-  claimsOf,
   DAY_MS,
+  keysFor,
   plus,
   times,
 } from '../support/builders.ts';
@@ -33,7 +33,7 @@ import { type CoreClients, connectToCore } from '../support/core-clients.ts';
 import { COMMANDS } from '../support/every-command.ts';
 import { startTestCore } from '../support/grpc.ts';
 import { ROOT, temporaryFolder } from '../tools/processes.ts';
-import { aFileOf, entry } from './a-callers-file.ts';
+import { entry, writeCallersFile } from './a-callers-file.ts';
 
 /** The methods that write: all that the proto does not declare free of side effects. */
 const WRITING = ALL_SERVICES.filter(({ file }) => file.proto.package === 'leadintake.v1')
@@ -166,7 +166,7 @@ test('every writing method leaves an event with its caller and call id, or has a
   expect([...Object.keys(CALLS), ...Object.keys(WITHOUT_EVENT)].toSorted()).toEqual(WRITING.toSorted());
   const token = newCoreToken();
   const core = await startTestCore({
-    CORE_CALLERS_FILE: aFileOf({ platform: entry(token, ['crm', 'operator']) }).path,
+    CORE_CALLERS_FILE: writeCallersFile({ platform: entry(token, ['crm', 'operator']) }).path,
   });
   const crm = connectToCore(core.url, token);
   onTestFinished(async () => {
@@ -224,7 +224,7 @@ test('every writing command leaves an event with user, machine and run id, or ha
   await store.putStudio(aStudio({ id: studioId }), BY);
   await store.putStudio(aStudio({ id: trial, isTest: true }), BY);
   await store.putMember(aMember({ studioId, id: memberId, role: 'owner' }), BY);
-  for (const each of [...leads, aLead({ studioId: trial })]) await store.createLead(each, claimsOf(each));
+  for (const each of [...leads, aLead({ studioId: trial })]) await store.createLead(each, keysFor(each));
   await store.createApiKey(key, BY.now);
   await store.putLeadSource(source, BY);
   await store.createConsumer(aConsumer(), BY);
@@ -286,7 +286,10 @@ test('every writing command leaves an event with user, machine and run id, or ha
 async function aCoreWithEvents() {
   const past = (ms: number) => ({ ...BY, now: plus(HOUR_AGO, ms) });
   const core = await startTestCore({
-    CORE_CALLERS_FILE: aFileOf({ auditor: entry(AUDITOR, ['read']), branch: entry(BRANCH, ['read'], [studioId]) }).path,
+    CORE_CALLERS_FILE: writeCallersFile({
+      auditor: entry(AUDITOR, ['read']),
+      branch: entry(BRANCH, ['read'], [studioId]),
+    }).path,
   });
   const store = openSqliteStore(core.path);
   for (const id of [studioId, trial]) await store.putStudio(aStudio({ id }), past(0));
@@ -313,19 +316,19 @@ describe('an export of the audit log', () => {
   test('an audit export has each event once, resumes anywhere, and ends five minutes ago', async () => {
     const { auditor } = await aCoreWithEvents();
     const all = await Array.fromAsync(auditor.audit.exportAuditEvents({}));
-    const eventsOf = (parts: typeof all) => parts.flatMap(({ events }) => events);
-    expect(eventsOf(all)).toHaveLength(2 + 1500 + 1);
-    expect(eventsOf(all).at(-1)).toMatchObject({ studioId: '', action: AuditAction.LEADS_RESENT });
+    const listEvents = (parts: typeof all) => parts.flatMap(({ events }) => events);
+    expect(listEvents(all)).toHaveLength(2 + 1500 + 1);
+    expect(listEvents(all).at(-1)).toMatchObject({ studioId: '', action: AuditAction.LEADS_RESENT });
     const endTime = all[0]?.endTime as Timestamp;
     expect(Math.abs(Date.now() - 300_000 - timestampMs(endTime))).toBeLessThan(60_000);
     expect(all.map(({ resumeToken }) => resumeToken === '')).toEqual([false, true]);
     const { resumeToken = '' } = all[0] ?? {};
     const rest = await Array.fromAsync(auditor.audit.exportAuditEvents({ resumeToken }));
-    expect(eventsOf(rest)).toEqual(eventsOf(all.slice(1)));
+    expect(listEvents(rest)).toEqual(listEvents(all.slice(1)));
     expect(rest[0]?.endTime).toEqual(endTime);
     const [startTime, end] = [wireTime(plus(HOUR_AGO, 10)), wireTime(plus(HOUR_AGO, 20))];
     const some = await Array.fromAsync(auditor.audit.exportAuditEvents({ startTime, endTime: end }));
-    expect(eventsOf(some).map(({ to }) => to)).toEqual(times(10, (index) => `relay-${index + 10}`));
+    expect(listEvents(some).map(({ to }) => to)).toEqual(times(10, (index) => `relay-${index + 10}`));
   });
 
   test('an audit export is refused for invalid requests, and to a caller of some studios', async () => {

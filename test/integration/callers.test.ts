@@ -18,15 +18,15 @@ import {
   aCreateLeadRequest,
   CONTRACT_RPCS,
   CORE_TOKEN,
+  findRefusal,
   type GrpcCaller,
   grpcCaller,
-  refusalOf,
   startTestCore,
 } from '../support/grpc.ts';
 import { createKey } from '../support/grpc-studios.ts';
 import { scrape } from '../support/metrics.ts';
-import { addressOf, run, temporaryFolder } from '../tools/processes.ts';
-import { aFileOf, entry } from './a-callers-file.ts';
+import { readAddress, run, temporaryFolder } from '../tools/processes.ts';
+import { entry, writeCallersFile } from './a-callers-file.ts';
 
 const FORBIDDEN = { code: 'PERMISSION_DENIED', reason: 'CALLER_FORBIDDEN' };
 const UNAUTHENTICATED = { code: 'UNAUTHENTICATED', reason: 'CALLER_UNAUTHENTICATED' };
@@ -81,7 +81,7 @@ const ABOUT_SOME_LEADS: Readonly<Record<string, () => { readonly each: object } 
   }),
 };
 
-const nameOf = (rpc: string) => rpc.split('/')[1] as string;
+const findName = (rpc: string) => rpc.split('/')[1] as string;
 
 async function aCore(env: Environment) {
   const core = await startTestCore(env);
@@ -98,7 +98,7 @@ async function aLoggingCore(callersFile: string) {
   const core = run('src/main.ts', {
     env: { CORE_CALLERS_FILE: callersFile, DATABASE_URL: `sqlite:${join(temporaryFolder(), 'l.db')}` },
   });
-  const caller = grpcCaller(new URL(await addressOf(core)).host);
+  const caller = grpcCaller(new URL(await readAddress(core)).host);
   onTestFinished(() => caller.close());
   return { core, caller };
 }
@@ -110,29 +110,29 @@ const as =
     caller.call(rpc, request, { authorization: `Bearer ${token}` });
 
 /** Returns the refusal of a call, or 'succeeded'. */
-async function outcomeOf(call: Promise<unknown>) {
+async function findOutcome(call: Promise<unknown>) {
   return call.then(
     () => 'succeeded',
-    () => refusalOf(call),
+    () => findRefusal(call),
   );
 }
 
 /** Whether a call is refused because of its caller. */
 async function isForbidden(call: Promise<unknown>): Promise<boolean> {
-  const outcome = await outcomeOf(call);
+  const outcome = await findOutcome(call);
   return typeof outcome === 'object' && outcome.reason === 'CALLER_FORBIDDEN';
 }
 
 // @proves secrets-1
 describe('callers of a file', () => {
   test('the table of roles names every method', () =>
-    expect([...METHODS.keys()].toSorted()).toEqual(CONTRACT_RPCS.map(nameOf).toSorted()));
+    expect([...METHODS.keys()].toSorted()).toEqual(CONTRACT_RPCS.map(findName).toSorted()));
 
   test.each(CALLER_ROLES)('%s may call its own methods and no others', async (role) => {
     const token = newCoreToken();
     const it = { ...entry(token, [role]), ...(role === 'feed' && { consumers: ['relay'] }) };
-    const { caller } = await aCore({ CORE_CALLERS_FILE: aFileOf({ it }).path });
-    const mayCall = (rpc: string) => METHODS.get(nameOf(rpc))?.includes(role) === true;
+    const { caller } = await aCore({ CORE_CALLERS_FILE: writeCallersFile({ it }).path });
+    const mayCall = (rpc: string) => METHODS.get(findName(rpc))?.includes(role) === true;
     const call = (rpc: string) =>
       caller.call(rpc, role === 'feed' && !/CreateConsumer|ListConsumers/.test(rpc) ? { consumer: 'relay' } : {}, {
         authorization: `Bearer ${token}`,
@@ -151,7 +151,7 @@ describe('callers of a file', () => {
     const token = newCoreToken();
     const { caller } = await aCore({
       CORE_TOKEN: undefined,
-      CORE_CALLERS_FILE: aFileOf({ reporting: entry(token, ['read']) }).path,
+      CORE_CALLERS_FILE: writeCallersFile({ reporting: entry(token, ['read']) }).path,
     });
     const wrong = [
       undefined,
@@ -162,19 +162,19 @@ describe('callers of a file', () => {
       `Bearer ${token}, Bearer ${token}`,
     ];
     for (const authorization of [...wrong, `Bearer ${tokenHash(token)}`, `Bearer ${CORE_TOKEN}`]) {
-      expect(await refusalOf(caller.call('DirectoryService/ListStudios', {}, { authorization }))).toMatchObject(
+      expect(await findRefusal(caller.call('DirectoryService/ListStudios', {}, { authorization }))).toMatchObject(
         UNAUTHENTICATED,
       );
     }
-    const refused = await refusalOf(as(caller, token)('LeadIntakeService/CreateLead'));
+    const refused = await findRefusal(as(caller, token)('LeadIntakeService/CreateLead'));
     expect(refused).toMatchObject({ ...FORBIDDEN, metadata: { caller: 'reporting' } });
     expect(await as(caller, token)('DirectoryService/ListStudios')).toMatchObject({ studios: [] });
   });
 
   test('CORE_TOKEN may do everything until the callers file lists it, and never again after that', async () => {
-    const file = aFileOf({ other: entry(newCoreToken(), ['read']) });
+    const file = writeCallersFile({ other: entry(newCoreToken(), ['read']) });
     const { caller } = await aCore({ CORE_CALLERS_FILE: file.path });
-    const list = () => outcomeOf(caller.call('DirectoryService/ListStudios'));
+    const list = () => findOutcome(caller.call('DirectoryService/ListStudios'));
     expect(await list()).toBe('succeeded');
     file.put({ website: entry(CORE_TOKEN, ['gateway']) });
     await expect.poll(list).toMatchObject(FORBIDDEN);
@@ -187,7 +187,7 @@ describe('callers of a file', () => {
 describe('a caller of some studios', () => {
   test('a caller of some studios has no access to others, or to methods across all studios', async () => {
     const token = newCoreToken();
-    const file = aFileOf({ branch: entry(token, ['crm', 'operator'], ['own']) });
+    const file = writeCallersFile({ branch: entry(token, ['crm', 'operator'], ['own']) });
     const { caller } = await aCore({ CORE_CALLERS_FILE: file.path });
     for (const id of ['own', 'other']) {
       await caller.call('DirectoryService/PutStudio', { studio: { id, status: 'STUDIO_STATUS_ACTIVE' } });
@@ -197,7 +197,7 @@ describe('a caller of some studios', () => {
     const created = (studioId: string) =>
       call('LeadIntakeService/CreateLead', { studioId, idempotencyKey: randomUUID(), ...lead });
     await created('own');
-    expect(await refusalOf(created('other'))).toMatchObject({ ...FORBIDDEN, metadata: { caller: 'branch' } });
+    expect(await findRefusal(created('other'))).toMatchObject({ ...FORBIDDEN, metadata: { caller: 'branch' } });
 
     const others: [string, object][] = [
       ['LeadIntakeService/ListLeads', { studioId: 'other' }],
@@ -217,7 +217,7 @@ describe('a caller of some studios', () => {
       ['AuditService/ExportAuditEvents', {}],
     ];
     for (const [rpc, request] of others) {
-      expect([rpc, await outcomeOf(call(rpc, request))]).toMatchObject([rpc, FORBIDDEN]);
+      expect([rpc, await findOutcome(call(rpc, request))]).toMatchObject([rpc, FORBIDDEN]);
     }
     await call('LeadIntakeService/ListLeads', { studioId: 'own' });
     await call('DirectoryService/PutMember', { member: { studioId: 'own', id: 'm', role: 'MEMBER_ROLE_OWNER' } });
@@ -228,15 +228,15 @@ describe('a caller of some studios', () => {
 
   test('no list in a request tells a caller whether another studio exists or has a lead', async () => {
     const token = newCoreToken();
-    const file = aFileOf({ branch: entry(token, ['crm', 'gateway'], ['own']) });
+    const file = writeCallersFile({ branch: entry(token, ['crm', 'gateway'], ['own']) });
     const { caller } = await aCore({ CORE_CALLERS_FILE: file.path });
-    const leadOf = async (studioId: string): Promise<string> => {
+    const findLead = async (studioId: string): Promise<string> => {
       await caller.call('DirectoryService/PutStudio', { studio: { id: studioId, status: 'STUDIO_STATUS_ACTIVE' } });
       const request = aCreateLeadRequest(studioId);
       const { lead } = await caller.call<{ lead: { id: string } }>('LeadIntakeService/CreateLead', request);
       return lead.id;
     };
-    const [ownLead, otherLead] = [await leadOf('own'), await leadOf('other')];
+    const [ownLead, otherLead] = [await findLead('own'), await findLead('other')];
     const call = as(caller, token);
     const consumer = { name: 'copy', studioIds: ['own'] };
     await call('ConsumerService/CreateConsumer', { consumer, start: 'CONSUMER_START_ALL_LEADS' });
@@ -250,7 +250,7 @@ describe('a caller of some studios', () => {
         const { each, ...rest } = ABOUT_SOME_LEADS[rpc]?.() ?? expect.fail(rpc);
         const own = { ...each, studioId: 'own', leadId: ownLead };
         const answer = call(rpc, { ...rest, [field]: [own, { ...each, studioId, leadId }] });
-        return answer.catch(() => refusalOf(answer));
+        return answer.catch(() => findRefusal(answer));
       };
       // This changes the caller's own lead, so the calls below differ only in the other element.
       expect(await about('own', ownLead)).not.toHaveProperty('reason');
@@ -265,18 +265,18 @@ describe('a caller of some studios', () => {
 
   test("a gateway of some studios cannot tell other studios' keys from unknown ones", async () => {
     const token = newCoreToken();
-    const file = aFileOf({ branch: entry(token, ['gateway'], ['own']) });
+    const file = writeCallersFile({ branch: entry(token, ['gateway'], ['own']) });
     const { caller } = await aCore({ CORE_CALLERS_FILE: file.path });
-    const secretOf = async (studioId: string, status: string) => {
+    const createSecret = async (studioId: string, status: string) => {
       await caller.call('DirectoryService/PutStudio', { studio: { id: studioId, status } });
       return (await createKey(caller, { studioId })).secretSha256;
     };
-    const own = await secretOf('own', 'STUDIO_STATUS_ACTIVE');
-    const suspended = await secretOf('other', 'STUDIO_STATUS_SUSPENDED');
+    const own = await createSecret('own', 'STUDIO_STATUS_ACTIVE');
+    const suspended = await createSecret('other', 'STUDIO_STATUS_SUSPENDED');
     const call = as(caller, token);
 
     expect(await call('ApiKeyService/AuthenticateApiKey', { secretSha256: own })).toMatchObject({ studioId: 'own' });
-    expect(await refusalOf(call('ApiKeyService/AuthenticateApiKey', { secretSha256: suspended }))).toMatchObject({
+    expect(await findRefusal(call('ApiKeyService/AuthenticateApiKey', { secretSha256: suspended }))).toMatchObject({
       reason: 'KEY_INVALID',
     });
     const exchange = openExchange(caller, { authorization: `Bearer ${token}` });
@@ -302,26 +302,26 @@ describe('a caller of some studios', () => {
 // @proves secrets-4
 test('only the operator lists and revokes keys of any studio without being a member', async () => {
   const [operator, crm] = [newCoreToken(), newCoreToken()];
-  const file = aFileOf({ platform: entry(operator, ['operator']), crm: entry(crm, ['crm']) });
+  const file = writeCallersFile({ platform: entry(operator, ['operator']), crm: entry(crm, ['crm']) });
   const { caller } = await aCore({ CORE_CALLERS_FILE: file.path });
   const { owner, secretSha256 } = await createKey(caller);
   const { studioId, apiKeyId } = owner;
 
   for (const each of [as(caller, crm), as(caller, CORE_TOKEN)]) {
-    expect(await refusalOf(each('ApiKeyService/ListApiKeys', { studioId }))).toMatchObject({ fields: ['memberId'] });
-    expect(await refusalOf(each('ApiKeyService/RevokeApiKey', { studioId, apiKeyId }))).toMatchObject({
+    expect(await findRefusal(each('ApiKeyService/ListApiKeys', { studioId }))).toMatchObject({ fields: ['memberId'] });
+    expect(await findRefusal(each('ApiKeyService/RevokeApiKey', { studioId, apiKeyId }))).toMatchObject({
       fields: ['memberId'],
     });
   }
   const byOperator = as(caller, operator);
   expect(await byOperator('ApiKeyService/ListApiKeys', { studioId })).toMatchObject({ apiKeys: [{ id: apiKeyId }] });
   // A member named in the request must have the role.
-  expect(await refusalOf(byOperator('ApiKeyService/ListApiKeys', { studioId, memberId: 'x' }))).toMatchObject({
+  expect(await findRefusal(byOperator('ApiKeyService/ListApiKeys', { studioId, memberId: 'x' }))).toMatchObject({
     reason: 'MEMBER_FORBIDDEN',
   });
-  expect(await refusalOf(byOperator('ApiKeyService/ReplaceApiKey', { studioId, apiKeyId }))).toMatchObject(FORBIDDEN);
+  expect(await findRefusal(byOperator('ApiKeyService/ReplaceApiKey', { studioId, apiKeyId }))).toMatchObject(FORBIDDEN);
   await byOperator('ApiKeyService/RevokeApiKey', { studioId, apiKeyId });
-  expect(await refusalOf(caller.call('ApiKeyService/AuthenticateApiKey', { secretSha256 }))).toMatchObject({
+  expect(await findRefusal(caller.call('ApiKeyService/AuthenticateApiKey', { secretSha256 }))).toMatchObject({
     reason: 'KEY_INVALID',
   });
   const { events } = await byOperator('AuditService/ListAuditEvents', { studioId });
@@ -334,7 +334,7 @@ describe('a file that changes', () => {
   test('a changed callers file applies to new calls at once, and open ones lose no result', async () => {
     const [first, second] = [newCoreToken(), newCoreToken()];
     const tokens = [first, second].map((token) => ({ sha256: tokenHash(token) }));
-    const file = aFileOf({ website: { may: ['gateway'], tokens } });
+    const file = writeCallersFile({ website: { may: ['gateway'], tokens } });
     const { caller } = await aCore({ CORE_CALLERS_FILE: file.path });
     const secretSha256 = Buffer.alloc(32);
     const calls = [first, second].map((token) => openExchange(caller, { authorization: `Bearer ${token}` }));
@@ -347,7 +347,7 @@ describe('a file that changes', () => {
     file.put({ website: { may: ['gateway'], tokens: tokens.slice(1) } });
     // The core ends the call, but not with a failure.
     expect(await Promise.race([calls[0]?.ended.then(() => 'ended'), sleep(60_000, 'still open')])).toBe('ended');
-    expect(await refusalOf(as(caller, first)('ApiKeyService/AuthenticateApiKey', { secretSha256 }))).toMatchObject(
+    expect(await findRefusal(as(caller, first)('ApiKeyService/AuthenticateApiKey', { secretSha256 }))).toMatchObject(
       UNAUTHENTICATED,
     );
     await calls[1]?.send([{ secretSha256, authenticate: {} }]);
@@ -359,7 +359,7 @@ describe('a file that changes', () => {
   // @proves secrets-9
   test('a caller that gains a studio has it on its open stream', async () => {
     const token = newCoreToken();
-    const file = aFileOf({ website: entry(token, ['gateway'], ['none']) });
+    const file = writeCallersFile({ website: entry(token, ['gateway'], ['none']) });
     const { caller } = await aCore({ CORE_CALLERS_FILE: file.path });
     const { owner, secretSha256 } = await createKey(caller);
     const exchange = openExchange(caller, { authorization: `Bearer ${token}` });
@@ -378,7 +378,7 @@ describe('a file that changes', () => {
 
   test('an unusable callers file leaves the former in use, logged once and without its content', async () => {
     const token = newCoreToken();
-    const file = aFileOf({ reporting: entry(token, ['read']) });
+    const file = writeCallersFile({ reporting: entry(token, ['read']) });
     const { core, caller } = await aLoggingCore(file.path);
     const list = () => as(caller, token)('DirectoryService/ListStudios');
     await list();
@@ -393,7 +393,7 @@ describe('a file that changes', () => {
 
     file.put({ reporting: entry(token, ['gateway']) });
     await core.printed(/callers reloaded/);
-    expect(await refusalOf(list())).toMatchObject(FORBIDDEN);
+    expect(await findRefusal(list())).toMatchObject(FORBIDDEN);
     await core.printed(/"caller":"reporting","operation":"ListStudios","outcome":"ok"/);
     await core.printed(/"caller":"reporting","operation":"ListStudios","outcome":"CALLER_FORBIDDEN"/);
     expect(core.output().match(/callers not reloaded/g)).toHaveLength(2);
@@ -403,7 +403,7 @@ describe('a file that changes', () => {
 // @proves secrets-4
 test('metrics and audit events name the caller', async () => {
   const [token, reader] = [newCoreToken(), newCoreToken()];
-  const file = aFileOf({ 'crm-berlin': entry(token, ['crm']), reporting: entry(reader, ['read']) });
+  const file = writeCallersFile({ 'crm-berlin': entry(token, ['crm']), reporting: entry(reader, ['read']) });
   const { core, caller } = await aCore({ CORE_CALLERS_FILE: file.path, CORE_METRICS_ADDRESS: '127.0.0.1:0' });
   const studio = { id: 'studio', status: 'STUDIO_STATUS_ACTIVE' };
   await as(caller, token)('DirectoryService/PutStudio', { studio, memberId: 'member-1' });
@@ -447,7 +447,7 @@ test('a method or service that the table of roles does not list is forbidden to 
 test('all tokens of a caller share its number of streams, and other callers have their own', async () => {
   const [former, next, other] = [newCoreToken(), newCoreToken(), newCoreToken()];
   const both = { may: ['crm'] as const, tokens: [former, next].map((token) => ({ sha256: tokenHash(token) })) };
-  const { path } = aFileOf({ crm: both, sales: entry(other, ['crm']) });
+  const { path } = writeCallersFile({ crm: both, sales: entry(other, ['crm']) });
   const { caller } = await aCore({ CORE_CALLERS_FILE: path });
   await caller.call('DirectoryService/PutStudio', { studio: { id: 'studio-1', status: 'STUDIO_STATUS_ACTIVE' } });
   await caller.call('LeadIntakeService/CreateLead', aCreateLeadRequest('studio-1'));

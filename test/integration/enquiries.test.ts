@@ -13,7 +13,7 @@ import {
 import { createCoreMetrics } from '../../src/rpc/metrics.ts';
 import { callRunner } from '../../src/rpc/run-call.ts';
 import { openStore } from '../../src/store/open-store.ts';
-import { aLead, aStudio, BY, claimsOf, STUDIO_ID as studioId, times } from '../support/builders.ts';
+import { aLead, aStudio, BY, keysFor, STUDIO_ID as studioId, times } from '../support/builders.ts';
 import { connectToCore } from '../support/core-clients.ts';
 import { CORE_TOKEN } from '../support/grpc.ts';
 import { temporaryFolder } from '../tools/processes.ts';
@@ -80,10 +80,10 @@ describe('enquiries', () => {
     const { store, leads } = await aCore();
     const ids: string[] = [];
     for (const lead of times(50, () => aLead())) {
-      await store.createLead(lead, claimsOf(lead));
+      await store.createLead(lead, keysFor(lead));
       for (const index of times(4, (each) => each)) {
         const again = aLead({ contact: lead.contact, note: `${index}${'\u{1f600}'.repeat(1990)}` });
-        await store.createLead(again, claimsOf(again), { keepsEnquiry: true });
+        await store.createLead(again, keysFor(again), { keepsEnquiry: true });
       }
       ids.push(lead.id);
     }

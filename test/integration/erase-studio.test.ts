@@ -21,7 +21,7 @@ import {
   anApiKey,
   aStudio,
   BY,
-  claimsOf,
+  keysFor,
   plus,
   STUDIO_ID,
   times,
@@ -59,8 +59,8 @@ beforeEach(async () => {
   };
 });
 
-const refusalOf = (call: Promise<unknown>) => call.then(() => expect.fail('it is not refused'), ConnectError.from);
-const reasonOf = async (call: Promise<unknown>) => (await refusalOf(call)).findDetails(ErrorInfoSchema)[0]?.reason;
+const findRefusal = (call: Promise<unknown>) => call.then(() => expect.fail('it is not refused'), ConnectError.from);
+const findReason = async (call: Promise<unknown>) => (await findRefusal(call)).findDetails(ErrorInfoSchema)[0]?.reason;
 const ENDED = 'STUDIO_ENDED' satisfies keyof typeof RefusalReason;
 
 const erase = (pageToken = '', id: string = studioId) =>
@@ -84,11 +84,11 @@ async function eraseAll(pageToken = '') {
 
 async function created(count: number, of: string = studioId) {
   const leads = times(count, () => aLead({ studioId: of }));
-  await Promise.all(leads.map((lead) => store.createLead(lead, claimsOf(lead))));
+  await Promise.all(leads.map((lead) => store.createLead(lead, keysFor(lead))));
   return leads;
 }
 
-const statusOf = async () => (await crm.directory.getStudio({ studioId })).studio?.status;
+const findStatus = async () => (await crm.directory.getStudio({ studioId })).studio?.status;
 
 // @proves erasure-6 requests-5
 describe('EraseStudio', () => {
@@ -107,9 +107,9 @@ describe('EraseStudio', () => {
     const first = await erase();
     expect(first).toMatchObject({ ...NOTHING, revokedKeyCount: 1, removedMemberCount: 2, removedSourceCount: 1 });
     expect(first.nextPageToken).not.toBe('');
-    expect(await statusOf()).toBe(StudioStatus.ENDED);
+    expect(await findStatus()).toBe(StudioStatus.ENDED);
     const secretSha256 = hashKeySecret(secret);
-    expect(await reasonOf(crm.apiKeys.authenticateApiKey({ secretSha256 }))).toBe('KEY_INVALID');
+    expect(await findReason(crm.apiKeys.authenticateApiKey({ secretSha256 }))).toBe('KEY_INVALID');
     expect(await store.findMember(studioId, 'owner')).toBeNull();
 
     passedMs += STUDIO_ENDS_MS;
@@ -191,26 +191,26 @@ describe('EraseStudio', () => {
       crm.apiKeys.createApiKey({ studioId, memberId: 'owner', name: 'Site', scopes: [1], expireTime }),
       crm.apiKeys.replaceApiKey({ studioId, memberId: 'owner', apiKeyId: randomUUID() }),
     ];
-    expect(new Set(await Promise.all(calls.map(reasonOf)))).toEqual(new Set([ENDED]));
-    expect(await statusOf()).toBe(StudioStatus.ENDED);
+    expect(new Set(await Promise.all(calls.map(findReason)))).toEqual(new Set([ENDED]));
+    expect(await findStatus()).toBe(StudioStatus.ENDED);
     for (const id of [studioId, 'two', 'new']) {
       const put = crm.directory.putStudio({ studio: { id, status: StudioStatus.ENDED } });
-      expect(await refusalOf(put)).toMatchObject({ code: Code.InvalidArgument });
+      expect(await findRefusal(put)).toMatchObject({ code: Code.InvalidArgument });
     }
   });
 
   test('EraseStudio refuses invalid requests and tokens of another studio', async () => {
-    const faultsOf = async (request: object) =>
-      (await refusalOf(crm.directory.eraseStudio({ studioId, confirmStudioId: studioId, ...request })))
+    const findFaults = async (request: object) =>
+      (await findRefusal(crm.directory.eraseStudio({ studioId, confirmStudioId: studioId, ...request })))
         .findDetails(BadRequestSchema)
         .flatMap(({ fieldViolations }) => fieldViolations.map(({ field }) => field));
     for (const confirmStudioId of ['', 'two', studioId.toUpperCase(), `${studioId} `])
-      expect(await faultsOf({ confirmStudioId })).toEqual(['studioId', 'confirmStudioId']);
+      expect(await findFaults({ confirmStudioId })).toEqual(['studioId', 'confirmStudioId']);
     const { nextPageToken: theirs } = await erase('', 'two');
-    for (const pageToken of ['x', theirs]) expect(await faultsOf({ pageToken })).toEqual(['pageToken']);
+    for (const pageToken of ['x', theirs]) expect(await findFaults({ pageToken })).toEqual(['pageToken']);
     const examined = await examineStudio({ store }, 'a b').catch(({ faults }) => faults);
     expect(examined).toEqual([{ field: 'studioId', message: expect.any(String) }]);
-    expect(await reasonOf(erase('', 'none'))).toBe('STUDIO_NOT_FOUND');
-    expect(await statusOf()).toBe(StudioStatus.ACTIVE);
+    expect(await findReason(erase('', 'none'))).toBe('STUDIO_NOT_FOUND');
+    expect(await findStatus()).toBe(StudioStatus.ACTIVE);
   });
 });

@@ -15,14 +15,14 @@ import { ExchangeResponseSchema, type ExchangeResult } from '../../proto/gen/lea
 import { newId } from '../../src/domain/new-id.ts';
 import { framed } from '../security/http2-wire.ts';
 import { times } from '../support/builders.ts';
-import { allOutcomes, exchange, jsonOf, type Outcome, openExchange } from '../support/exchange-calls.ts';
+import { allOutcomes, exchange, type Outcome, openExchange, toJson } from '../support/exchange-calls.ts';
 import {
   aCreation,
   CORE_TOKEN,
+  findRefusal,
   grpcCaller,
   type PackedStatus,
   refusalIn,
-  refusalOf,
   requestBytes,
   startTestCore,
   type TestCore,
@@ -77,12 +77,12 @@ function publicForm({ id, displayName, sourceId, note, stage, createTime, update
     stage: stage.replace('LEAD_STAGE_', '').toLowerCase() as PublicLead['stage'],
     sourceId: sourceId ?? null,
     note: note ?? null,
-    createdAt: timeOf(createTime),
-    updatedAt: timeOf(updateTime),
+    createdAt: toTime(createTime),
+    updatedAt: toTime(updateTime),
   };
 }
 
-const timeOf = (time: WireTime) => new Date(millis(time)).toISOString();
+const toTime = (time: WireTime) => new Date(millis(time)).toISOString();
 
 /** Each of these is the single call that corresponds to an item. */
 const createAlone = (creation: object, of = key) =>
@@ -101,7 +101,7 @@ const authenticateAlone = ({ secretSha256 }: Pick<KeyOfStudio, 'secretSha256'>) 
 function parsed({ answer, refusal }: Outcome) {
   if (!answer) return { refusal };
   const { body, bearer, leadId, replayed } = answer;
-  return body ? { json: jsonOf(answer), leadId, replayed } : { bearer, leadId, replayed };
+  return body ? { json: toJson(answer), leadId, replayed } : { bearer, leadId, replayed };
 }
 
 /** Sends items in one message; returns their outcomes. */
@@ -118,7 +118,7 @@ describe('each item gets one result, that of a single call', () => {
     const { lead: elsewhere } = await createAlone(theirs, other);
     for (const note of ['1', '2', '3']) await createAlone(aCreation({ note }));
     const ofRead = { leadId: '', replayed: false };
-    const pageOf = ({ leads, nextPageToken }: WirePage) => ({
+    const aPage = ({ leads, nextPageToken }: WirePage) => ({
       json: { leads: leads.map(publicForm), nextCursor: nextPageToken || null },
       ...ofRead,
     });
@@ -136,7 +136,7 @@ describe('each item gets one result, that of a single call', () => {
     ];
     const ids = [newId(), elsewhere.id, '', 'x', `${lead.id} `];
     const pages = [{ pageSize: -1 }, { pageToken: '.' }, { pageSize: -2, pageToken: 'x'.repeat(600) }];
-    const refusalTo = async (call: Promise<unknown>) => ({ refusal: await refusalOf(call) });
+    const refusalTo = async (call: Promise<unknown>) => ({ refusal: await findRefusal(call) });
     return [
       [authenticateItem(), { bearer: await authenticateAlone(key), ...ofRead }],
       [authenticateItem(other), { bearer: await authenticateAlone(other), ...ofRead }],
@@ -148,10 +148,10 @@ describe('each item gets one result, that of a single call', () => {
       [getItem(lead.id), { json: { lead: publicForm((await getAlone(lead.id)).lead) }, ...ofRead }],
       [getItem(lead.id.toUpperCase()), { json: { lead: publicForm(lead) }, ...ofRead }],
       ...(await Promise.all(ids.map(async (each) => [getItem(each), await refusalTo(getAlone(each))] as const))),
-      [listItem(), pageOf(await listAlone({}))],
-      [listItem({ pageSize: 3 }), pageOf(first)],
-      [listItem(second), pageOf(await listAlone(second))],
-      [listItem({}, other), pageOf(await listAlone({}, other))],
+      [listItem(), aPage(await listAlone({}))],
+      [listItem({ pageSize: 3 }), aPage(first)],
+      [listItem(second), aPage(await listAlone(second))],
+      [listItem({}, other), aPage(await listAlone({}, other))],
       [listItem(second, other), await refusalTo(listAlone(second, other))],
       ...(await Promise.all(pages.map(async (each) => [listItem(each), await refusalTo(listAlone(each))] as const))),
     ];
@@ -218,9 +218,9 @@ describe('a key', () => {
     const read = await send(
       ...[key, other, key].flatMap((of) => [...ids.map((id) => getItem(id, of)), listItem({}, of)]),
     );
-    const LEAD_NOT_FOUND = { refusal: await refusalOf(getAlone(newId())) };
+    const LEAD_NOT_FOUND = { refusal: await findRefusal(getAlone(newId())) };
     const [own, elsewhere] = ids.map((id) => ({ lead: { id } }));
-    expect(read.map(({ answer, refusal }) => (answer ? jsonOf(answer) : { refusal }))).toMatchObject(
+    expect(read.map(({ answer, refusal }) => (answer ? toJson(answer) : { refusal }))).toMatchObject(
       [
         [own, LEAD_NOT_FOUND, { leads: [{ id: ids[0] }] }],
         [LEAD_NOT_FOUND, elsewhere, { leads: [{ id: ids[1] }] }],
@@ -273,7 +273,7 @@ describe('a message', () => {
     call.send(times(count, () => createItem()));
     call.send([createItem()]);
 
-    expect(await refusalOf(call.ended)).toMatchObject({
+    expect(await findRefusal(call.ended)).toMatchObject({
       code: 'INVALID_ARGUMENT',
       reason: 'INVALID_REQUEST',
       domain: 'leadintake',
@@ -290,7 +290,7 @@ describe('long pages', () => {
     // JSON writes a control character as six bytes.
     const [displayName, note] = ['\u0001'.repeat(160), '\u0001'.repeat(2000)];
     const leads = await send(...times(100, () => createItem(aCreation({ displayName, note }))));
-    const expected = leads.map(({ answer }) => jsonOf<{ lead: PublicLead }>(answer).lead).reverse();
+    const expected = leads.map(({ answer }) => toJson<{ lead: PublicLead }>(answer).lead).reverse();
     expect(new Set(expected.map((lead) => lead.displayName + lead.note))).toEqual(new Set([displayName + note]));
     const call = openExchange(caller);
 

@@ -21,8 +21,8 @@ import { newId } from '../../src/domain/new-id.ts';
 import { createCoreMetrics } from '../../src/rpc/metrics.ts';
 import { callRunner } from '../../src/rpc/run-call.ts';
 import { openStore } from '../../src/store/open-store.ts';
-import { aLead, aStudio, BY, claimsOf, HARD_TEXTS, times } from '../support/builders.ts';
-import { type GrpcCaller, refusalOf } from '../support/grpc.ts';
+import { aLead, aStudio, BY, HARD_TEXTS, keysFor, times } from '../support/builders.ts';
+import { findRefusal, type GrpcCaller } from '../support/grpc.ts';
 import { temporaryFolder } from '../tools/processes.ts';
 import { aCoreOn } from './a-core.ts';
 import { withToken } from './transports.ts';
@@ -68,7 +68,7 @@ type Core = Awaited<ReturnType<typeof aCore>>;
 async function studioWith({ store }: Core, studioId: string, leads: readonly Partial<Lead>[]): Promise<Lead[]> {
   await store.putStudio(aStudio({ id: studioId }), BY);
   const all = leads.map((overrides) => aLead({ studioId, ...overrides }));
-  await Promise.all(all.map((lead) => store.createLead(lead, claimsOf(lead))));
+  await Promise.all(all.map((lead) => store.createLead(lead, keysFor(lead))));
   return all;
 }
 
@@ -79,10 +79,10 @@ async function exported(caller: GrpcCaller, request: object): Promise<Sent[]> {
 }
 
 const idsIn = (messages: readonly Sent[]) => messages.flatMap(({ leads }) => leads.map(({ id }) => id));
-const idsOf = (leads: readonly Lead[]) => leads.map(({ id }) => id);
+const listIds = (leads: readonly Lead[]) => leads.map(({ id }) => id);
 
 /** A client without compression, which would change the size of messages. */
-function clientOf({ url: baseUrl }: Core) {
+function makeClient({ url: baseUrl }: Core) {
   const sessionManager = new CoreSessions(baseUrl, {}, {});
   onTestFinished(() => sessionManager.abort());
   const connected = { baseUrl, httpVersion: '2', sessionManager } as const;
@@ -109,7 +109,7 @@ test('all leads of a studio are exported unchanged and complete, lowest id first
   const texts = Object.values(HARD_TEXTS).map((text) => ({ displayName: text, note: text, sourceId: newId() }));
   const leads = await studioWith(core, 's1', [...texts, ...some(250), { stage: 'trial_booked' }]);
   await studioWith(core, 's2', some(1));
-  const client = clientOf(core);
+  const client = makeClient(core);
 
   const messages: ExportLeadsResponse[] = await Array.fromAsync(client.exportLeads({ studioId: 's1' }));
 
@@ -130,7 +130,7 @@ describe('an export', () => {
     ];
     const messages = await exported(first.caller, {});
     expect(messages.map(({ leads }) => leads.length)).toEqual([3, 100, 30]);
-    expect(idsIn(messages)).toEqual(idsOf([...a, ...b]));
+    expect(idsIn(messages)).toEqual(listIds([...a, ...b]));
     expect(await exported(first.caller, { studioId: 'aa' })).toEqual([]);
     await first.stop();
     const later = await aCore(first.path);
@@ -154,7 +154,7 @@ describe('an export', () => {
       { studioId: 's1', resumeToken: resumeToken.slice(0, -1) },
       { studioId: 's1', resumeToken: page.nextPageToken },
     ]) {
-      const refusal = await refusalOf(exported(core.caller, request));
+      const refusal = await findRefusal(exported(core.caller, request));
       expect(refusal).toMatchObject({ reason: 'INVALID_REQUEST', fields: ['resumeToken'] });
     }
   });
@@ -163,11 +163,11 @@ describe('an export', () => {
   test('an export with events equals ListLeadEvents, 10 leads in a message that clients accept', async () => {
     const core = await aCore();
     const leads = await studioWith(core, 's1', some(25, { note: LONG_NOTE }));
-    const client = clientOf(core);
+    const client = makeClient(core);
     const [moved, longest] = [leads[3] as Lead, leads.slice(10, 20)];
     await client.changeLeadStage({ studioId: 's1', leadId: moved.id, stage: LeadStage.WON, memberId: 'seller' });
     const again = aLead({ studioId: 's1', contact: leads[4]?.contact as Lead['contact'], note: 'again' });
-    await core.store.createLead(again, claimsOf(again), { keepsEnquiry: true });
+    await core.store.createLead(again, keysFor(again), { keepsEnquiry: true });
     const database = new DatabaseSync(core.path, { timeout: 10_000 });
     const name = 'x'.repeat(64);
     const insert = database.prepare(`
@@ -188,7 +188,7 @@ describe('an export', () => {
     const histories = new Map(
       messages.flatMap(({ leads, histories }) => leads.map(({ id }, at) => [id, histories[at]])),
     );
-    expect([...histories.keys()]).toEqual(idsOf(leads));
+    expect([...histories.keys()]).toEqual(listIds(leads));
     for (const { id: leadId } of leads)
       expect(histories.get(leadId)?.events).toEqual((await client.listLeadEvents({ studioId: 's1', leadId })).events);
     expect(histories.get(moved.id)?.events).toMatchObject([{ memberId: 'seller', what: { case: 'stageMove' } }]);
@@ -205,7 +205,7 @@ describe('an export', () => {
     const core = await aCore();
     await studioWith(core, 's1', some(150));
     await exported(core.caller, { studioId: 's1' });
-    await refusalOf(exported(core.caller, { studioId: 's2' }));
+    await findRefusal(exported(core.caller, { studioId: 's2' }));
 
     await expect.poll(() => core.lines).toHaveLength(2);
     expect(core.lines).toMatchObject([
@@ -220,7 +220,7 @@ describe('an export', () => {
 
 /** Starts an export whose reader has one message, and reads no more until the test calls `rest`. */
 async function heldExport(core: Core) {
-  const client = clientOf(core);
+  const client = makeClient(core);
   const stream = client.exportLeads({ studioId: 's1' })[Symbol.asyncIterator]();
   const first = await stream.next();
   if (first.done) throw new Error('nothing was sent');
@@ -259,5 +259,5 @@ test('a reader that pauses delays no one, has few messages buffered, and gets al
   for (const _ of times(60, () => 0)) vi.advanceTimersByTime(MAX_CALL_MS);
   await core.caller.call('LeadIntakeService/ListLeads', { studioId: 's1' });
 
-  expect([...held.first, ...(await held.rest())]).toEqual(idsOf(leads));
+  expect([...held.first, ...(await held.rest())]).toEqual(listIds(leads));
 });

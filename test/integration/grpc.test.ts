@@ -15,9 +15,9 @@ import { anApiKey, DAY_MS, HARD_TEXTS, plus, times } from '../support/builders.t
 import {
   aCreateLeadRequest,
   CORE_TOKEN,
+  findRefusal,
   type GrpcCaller,
   grpcCaller,
-  refusalOf,
   startTestCore,
 } from '../support/grpc.ts';
 import { aSharedCore } from './shared-core.ts';
@@ -95,7 +95,7 @@ test('a key is issued with its secret, and not replaced if it is revoked, expire
   expect(await store.createApiKey(expired, then)).toBe(true);
   await store.close();
   const replaced = (change: object) =>
-    refusalOf(keys('ReplaceApiKey', { studioId, memberId, apiKeyId: apiKey.id, ...change }));
+    findRefusal(keys('ReplaceApiKey', { studioId, memberId, apiKeyId: apiKey.id, ...change }));
   expect(await replaced({ apiKeyId: newId() })).toMatchObject({ reason: 'KEY_NOT_FOUND' });
   expect(await replaced({ studioId: other })).toMatchObject({ reason: 'KEY_NOT_FOUND' });
   expect(await replaced({ apiKeyId: expired.id })).toMatchObject({ reason: 'KEY_EXPIRED' });
@@ -126,8 +126,8 @@ describe('the directory', () => {
     expect(await put({}, ['keep_enquiries'])).toEqual({ studio: of });
     expect(await put({ quotaLimit: 5 })).toEqual({ studio: { ...of, quotaLimit: 5 } });
     expect(await put({}, ['quota_limit'])).toEqual({ studio: of });
-    expect(await refusalOf(put({}, ['status']))).toMatchObject({ ...INVALID, fields: ['studio.status'] });
-    expect(await refusalOf(put({}, ['members']))).toMatchObject({ ...INVALID, fields: ['updateMask'] });
+    expect(await findRefusal(put({}, ['status']))).toMatchObject({ ...INVALID, fields: ['studio.status'] });
+    expect(await findRefusal(put({}, ['members']))).toMatchObject({ ...INVALID, fields: ['updateMask'] });
   });
 
   describe('a studio above the limits of members and sources, with the longest names', () => {
@@ -160,8 +160,8 @@ describe('the directory', () => {
       const leadSource = { studioId: full, id: newId(), name: 'Form', enabled: true };
       const member = { studioId: full, id: 'another', role: 'MEMBER_ROLE_STAFF' };
 
-      expect(await refusalOf(directory('PutLeadSource', { leadSource }))).toEqual(limit);
-      expect(await refusalOf(directory('PutMember', { member }))).toEqual(limit);
+      expect(await findRefusal(directory('PutLeadSource', { leadSource }))).toEqual(limit);
+      expect(await findRefusal(directory('PutMember', { member }))).toEqual(limit);
       await directory('PutMember', { member: { ...member, id: 'member-1' } });
       await directory('PutStudio', { studio: { id: full, status: 'STUDIO_STATUS_SUSPENDED' } });
     });
@@ -199,7 +199,7 @@ test.each<[rpc: string, request: () => object]>([
   ['DirectoryService/PutLeadSource', () => ({ leadSource: { studioId: 'nowhere', id: newId(), name: 'x' } })],
   ['DirectoryService/ListLeadSources', () => ({})],
 ])('%s is refused for an unknown studio', async (rpc, request) => {
-  expect(await refusalOf(call(rpc, { ...request(), studioId: 'nowhere' }))).toEqual(STUDIO_NOT_FOUND);
+  expect(await findRefusal(call(rpc, { ...request(), studioId: 'nowhere' }))).toEqual(STUDIO_NOT_FOUND);
 });
 
 test('a core without a token on the loopback interface requires none', async () => {
@@ -241,7 +241,7 @@ test('a core stops while its callers keep their idle connections', async () => {
 
   await other.stop();
 
-  expect(await refusalOf(idle.call('DirectoryService/ListStudios'))).toMatchObject({ code: 'UNAVAILABLE' });
+  expect(await findRefusal(idle.call('DirectoryService/ListStudios'))).toMatchObject({ code: 'UNAVAILABLE' });
 });
 
 describe('one port, every protocol', () => {

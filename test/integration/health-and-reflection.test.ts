@@ -16,7 +16,7 @@ import { CORE_TOKEN, startTestCore, type TestCore } from '../support/grpc.ts';
 import { describeIf, hasCommand } from '../tools/servers.ts';
 
 /** A client with its own connection. */
-function clientOf(port: number): Client {
+function makeClient(port: number): Client {
   const client = new Client(`127.0.0.1:${port}`, credentials.createInsecure(), { 'grpc.use_local_subchannel_pool': 1 });
   onTestFinished(() => client.close());
   return client;
@@ -38,7 +38,7 @@ function check(client: Client, token = ''): Promise<Status | undefined> {
 }
 
 /** Calls Watch over gRPC; returns the statuses as they arrive. */
-function watch({ port }: Pick<TestCore, 'port'>, { service = '', token = '', client = clientOf(port) } = {}) {
+function watch({ port }: Pick<TestCore, 'port'>, { service = '', token = '', client = makeClient(port) } = {}) {
   const metadata = new Metadata();
   if (token) metadata.set('authorization', `Bearer ${token}`);
   const request = create(HealthCheckRequestSchema, { service });
@@ -55,7 +55,7 @@ describe('watching the health of a core', () => {
 
     const ended = once(call, 'end');
     const status = next();
-    const client = clientOf(core.port);
+    const client = makeClient(core.port);
     expect(await check(client)).toBe(Status.SERVING);
     const stopped = core.stop();
     // Regardless of the last readiness check.
@@ -72,10 +72,10 @@ describe('watching the health of a core', () => {
     const watchers = times(MAX_UNAUTHENTICATED_WATCHERS, () => watch(core));
     expect(await Promise.all(watchers.map(({ next }) => next()))).toEqual(watchers.map(() => Status.SERVING));
 
-    const outcomeOf = ({ next, failed }: ReturnType<typeof watch>) => Promise.race([next(), failed]);
-    expect(await outcomeOf(watch(core))).toBe(grpcStatus.RESOURCE_EXHAUSTED);
+    const findOutcome = ({ next, failed }: ReturnType<typeof watch>) => Promise.race([next(), failed]);
+    expect(await findOutcome(watch(core))).toBe(grpcStatus.RESOURCE_EXHAUSTED);
     expect(await watch(core, { token: CORE_TOKEN }).next()).toBe(Status.SERVING);
-    expect(await check(clientOf(core.port))).toBe(Status.SERVING);
+    expect(await check(makeClient(core.port))).toBe(Status.SERVING);
 
     watchers[0]?.call.cancel();
     await expect
@@ -90,7 +90,7 @@ describe('watching the health of a core', () => {
 test('health checks work without a token or with the right one, but not with a wrong one', async () => {
   const core = await startTestCore();
   onTestFinished(() => core.stop());
-  const client = clientOf(core.port);
+  const client = makeClient(core.port);
   expect(await check(client)).toBe(Status.SERVING);
   await expect(check(client, 'another')).rejects.toMatchObject({ code: grpcStatus.UNAUTHENTICATED });
   expect(await watch(core, { token: 'another', client }).failed).toBe(grpcStatus.UNAUTHENTICATED);

@@ -84,7 +84,7 @@ function listeners(): () => readonly string[] {
  */
 function lookInside(classes: readonly Class[]): () => Readonly<Record<string, number>> {
   const { ask, findAll } = inspector();
-  const propertiesOf = (objectId: string | undefined) =>
+  const listProperties = (objectId: string | undefined) =>
     ask<Properties>('Runtime.getProperties', { objectId, ownProperties: true });
   // One query for all classes, because each goes through the whole heap.
   class LookedInside {}
@@ -96,11 +96,11 @@ function lookInside(classes: readonly Class[]): () => Readonly<Record<string, nu
   onTestFinished(() => {
     for (const each of prototypes) Object.setPrototypeOf(each, Object.prototype);
   });
-  const objects = propertiesOf(findAll(LookedInside)).result.filter(({ name }) => /^\d+$/.test(name));
+  const objects = listProperties(findAll(LookedInside)).result.filter(({ name }) => /^\d+$/.test(name));
   return () => {
     const held: Record<string, number> = {};
     for (const { value: object } of objects) {
-      for (const { name, value } of propertiesOf(object?.objectId).privateProperties ?? []) {
+      for (const { name, value } of listProperties(object?.objectId).privateProperties ?? []) {
         const [, size] = /^(?:Map|Set|Array)\((\d+)\)$/.exec(value?.description ?? '') ?? [];
         const place = `${object?.className}.${name}`;
         if (size && !KEPT.test(place)) held[place] = (held[place] ?? 0) + Number(size);

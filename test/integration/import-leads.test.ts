@@ -5,7 +5,7 @@ import { ErrorInfoSchema } from '../../proto/gen/google/rpc/error_details_pb.ts'
 import { ConsumerStart } from '../../proto/gen/leadintake/v1/consumer_pb.ts';
 import { LeadChangeKind, LeadStage } from '../../proto/gen/leadintake/v1/lead_intake_pb.ts';
 import { times } from '../support/builders.ts';
-import { anEmail, aService, leadOf } from '../support/service.ts';
+import { anEmail, aService, readLead } from '../support/service.ts';
 
 const service = aService();
 
@@ -21,10 +21,10 @@ const anImport = (overrides: object = {}) => ({
 
 type Results = Awaited<ReturnType<typeof service.leads.importLeads>>['results'];
 
-const idsOf = (results: Results) =>
+const listIds = (results: Results) =>
   results.map(({ outcome }) => (outcome.case === 'imported' ? outcome.value.leadId : undefined));
 
-const reasonsOf = (results: Results): (string | undefined)[] =>
+const listReasons = (results: Results): (string | undefined)[] =>
   results.map(({ outcome }) =>
     outcome.case === 'error'
       ? outcome.value.details.map((detail) => anyUnpack(detail, ErrorInfoSchema)?.reason).find(Boolean)
@@ -35,7 +35,7 @@ const reasonsOf = (results: Results): (string | undefined)[] =>
 describe('ImportLeads', () => {
   test('ImportLeads writes leads with their stages and times, listed by creation time', async () => {
     const { studioId, secret, sourceId } = await service.aStudioWithKey();
-    const { id: today } = await leadOf(
+    const { id: today } = await readLead(
       await service.post(secret, { displayName: 'Ada', contact: anEmail(`${randomUUID()}@example.org`) }),
       201,
     );
@@ -45,7 +45,7 @@ describe('ImportLeads', () => {
       leads: [anImport({ stage: LeadStage.WON, note: 'By telephone.', sourceId, ...times }), anImport()],
     });
 
-    const [won, plain] = idsOf(results);
+    const [won, plain] = listIds(results);
     const { leads } = await service.leads.listLeads({ studioId, view: 2 });
     expect(leads.map(({ id }) => id)).toEqual([plain, today, won]);
     expect(leads[2]).toMatchObject({ stage: LeadStage.WON, note: 'By telephone.', sourceId, ...times });
@@ -67,7 +67,7 @@ describe('ImportLeads', () => {
     });
     const lead = anImport({ createTime: timestampFromDate(LONG_AGO) });
     const { results } = await service.leads.importLeads({ studioId, leads: [lead] });
-    const [leadId = ''] = idsOf(results);
+    const [leadId = ''] = listIds(results);
     await service.leads.changeLeadStage({ studioId, leadId, stage: LeadStage.WON });
     const { changes } = await service.leads.pullLeadChanges({ consumer });
     expect(changes.map(({ kinds }) => kinds.map(({ kind }) => kind))).toEqual([
@@ -79,7 +79,7 @@ describe('ImportLeads', () => {
   test('ImportLeads recognises a lead by its id in its own studio, whatever became of it', async () => {
     const { studioId, secret } = await service.aStudioWithKey();
     const post = () => service.post(secret, { displayName: 'Ada', contact: anEmail(`${randomUUID()}@example.org`) });
-    const ids = await Promise.all(times(3, async () => (await leadOf(await post(), 201)).id));
+    const ids = await Promise.all(times(3, async () => (await readLead(await post(), 201)).id));
     const [open, closed, erased] = ids as [string, string, string];
     await service.leads.changeLeadStage({ studioId, leadId: closed, stage: LeadStage.LOST });
     await service.leads.eraseLead({ studioId, leadId: erased });
@@ -102,9 +102,9 @@ describe('ImportLeads', () => {
       const { results } = await service.leads.importLeads(request);
       const values = results.map(({ outcome }) => outcome.case === 'imported' && outcome.value);
       expect(values).toMatchObject(times(3, () => ({ replayed, erased: false })));
-      expect(idsOf(results).some((id) => ids.includes(id ?? ''))).toBe(false);
+      expect(listIds(results).some((id) => ids.includes(id ?? ''))).toBe(false);
     }
     const invalid = await service.leads.importLeads({ studioId, leads: [anImport({ leadId: 'x' })] });
-    expect(reasonsOf(invalid.results)).toEqual(['INVALID_REQUEST']);
+    expect(listReasons(invalid.results)).toEqual(['INVALID_REQUEST']);
   });
 });

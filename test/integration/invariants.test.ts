@@ -16,7 +16,7 @@ import { createGatewayMetrics } from '../../gateway/observation.ts';
 import { ProblemAnswers } from '../../gateway/port/problem-json.ts';
 import { RequestState, senderToCheck } from '../../gateway/request.ts';
 import { ExchangeResponseSchema } from '../../proto/gen/leadintake/v1/exchange_pb.ts';
-import { countSettled } from '../../src/domain/lead-change.ts';
+import { countStates } from '../../src/domain/lead-change.ts';
 import { newId, systemClock } from '../../src/domain/new-id.ts';
 import { callerValues, readCaller } from '../../src/rpc/callers.ts';
 import { createCoreMetrics } from '../../src/rpc/metrics.ts';
@@ -27,7 +27,7 @@ import { GroupCommit } from '../../src/store/sqlite/group-commit.ts';
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
 import type { Store } from '../../src/store/store.ts';
 import { aLead, times } from '../support/builders.ts';
-import { aCreateLeadRequest, type GrpcCaller, refusalOf } from '../support/grpc.ts';
+import { aCreateLeadRequest, findRefusal, type GrpcCaller } from '../support/grpc.ts';
 import { createKey, type KeyOfStudio } from '../support/grpc-studios.ts';
 import { aCoreOn } from './a-core.ts';
 
@@ -98,7 +98,7 @@ async function ignoring<Result>(write: string, work: () => Promise<Result>): Pro
 /** By invariant: a call of the core that breaks it, and rejects with what its caller gets. */
 const OF_CORE: Partial<Record<Invariant, () => Promise<unknown>>> = {
   acknowledged_at_most_named: () => {
-    broken = { acknowledgeDeliveries: async (_, named) => countSettled(named.length + 1, [], () => null) };
+    broken = { acknowledgeDeliveries: async (_, named) => countStates(named.length + 1, [], () => null) };
     return caller.call('LeadIntakeService/AcknowledgeLeadChanges', { acknowledgements: [] });
   },
   caller_of_admitted_call: () => asCall(async () => readCaller({ values: callerValues(undefined) })),
@@ -180,7 +180,7 @@ const OF_GATEWAY: Partial<Record<Invariant, () => Promise<unknown>>> = {
   },
 };
 
-const countOf = (name: Invariant) => brokenInvariants.get(name) ?? 0;
+const findCount = (name: Invariant) => brokenInvariants.get(name) ?? 0;
 const countIn = (text: string, name: Invariant) =>
   Number(new RegExp(`^lead_intake_invariants_broken_total\\{invariant="${name}"\\} (\\d+)$`, 'm').exec(text)?.[1]);
 
@@ -200,11 +200,11 @@ describe('a broken invariant', () => {
   test.each(Object.entries(OF_CORE) as [Invariant, () => Promise<unknown>][])(
     'a broken invariant of the core fails only its item, counted and logged without data: %s',
     async (name, item) => {
-      const before = countOf(name);
+      const before = findCount(name);
       lines.length = 0;
-      expect(await refusalOf(item())).toEqual({ code: 'INTERNAL', message: 'internal error' });
-      expect(countOf(name)).toBeGreaterThan(before);
-      expect(countIn(await metrics.registry.metrics(), name)).toBe(countOf(name));
+      expect(await findRefusal(item())).toEqual({ code: 'INTERNAL', message: 'internal error' });
+      expect(findCount(name)).toBeGreaterThan(before);
+      expect(countIn(await metrics.registry.metrics(), name)).toBe(findCount(name));
       expectLogged(name);
       [broken, now] = [{}, systemClock];
       expect(await createdLead()).toHaveProperty('id');
@@ -214,7 +214,7 @@ describe('a broken invariant', () => {
   test.each(Object.entries(OF_GATEWAY) as [Invariant, () => Promise<unknown>][])(
     'a broken invariant of the gateway fails only its request, logged without data: %s',
     async (name, item) => {
-      const before = countOf(name);
+      const before = findCount(name);
       lines.length = 0;
       const app = fastify({ loggerInstance: log });
       onTestFinished(() => app.close());
@@ -228,8 +228,8 @@ describe('a broken invariant', () => {
       expect(statusCode).toBe(500);
       expect(payload).toContain('internal_error');
       expect(payload).not.toContain(name);
-      expect(countOf(name)).toBeGreaterThan(before);
-      expect(countIn(await createGatewayMetrics().registry.metrics(), name)).toBe(countOf(name));
+      expect(findCount(name)).toBeGreaterThan(before);
+      expect(countIn(await createGatewayMetrics().registry.metrics(), name)).toBe(findCount(name));
       expectLogged(name);
       expect((await app.inject('/whole')).statusCode).toBe(200);
     },

@@ -2,7 +2,7 @@ import { beforeEach, describe, expect, test } from 'vitest';
 import { newId } from '../../src/domain/new-id.ts';
 import { times } from '../support/builders.ts';
 import { exchange } from '../support/exchange-calls.ts';
-import { aCreateLeadRequest, aCreation, refusalOf } from '../support/grpc.ts';
+import { aCreateLeadRequest, aCreation, findRefusal } from '../support/grpc.ts';
 import { createKey, type KeyOfStudio, putSource, putStudio, revokeKey } from '../support/grpc-studios.ts';
 import { aSharedCore } from './shared-core.ts';
 import { millis, type WireLead, type WireTime } from './wire-lead.ts';
@@ -36,8 +36,8 @@ async function exported(filter: object | undefined, more: object = {}): Promise<
   return messages;
 }
 
-const idsOf = (listed: { readonly leads: readonly WireLead[] }) => listed.leads.map(({ id }) => id);
-const idsIn = (messages: readonly Exported[]) => messages.flatMap(idsOf);
+const listIds = (listed: { readonly leads: readonly WireLead[] }) => listed.leads.map(({ id }) => id);
+const idsIn = (messages: readonly Exported[]) => messages.flatMap(listIds);
 
 const aLead = async (overrides: object = {}) =>
   (await leads<{ lead: WireLead }>('CreateLead', aCreateLeadRequest(studioId, overrides))).lead;
@@ -68,13 +68,13 @@ describe('a filter', () => {
     const [first, second, third] = [await aLead({ sourceId: form }), await aLead({ sourceId: fair }), await aLead()];
     const won = byUpdate([await move(third, 'WON'), await move(first, 'WON')]);
 
-    expect(idsOf(await list({ stages: ['LEAD_STAGE_WON'] }))).toEqual(won.toReversed());
-    expect(idsOf(await list({ stages: ['LEAD_STAGE_NEW', 'LEAD_STAGE_LOST'] }))).toEqual([second.id]);
-    expect(idsOf(await list({ sourceIds: [form.toUpperCase(), fair] }))).toEqual([second.id, first.id]);
-    expect(idsOf(await list({ stages: ['LEAD_STAGE_WON'], sourceIds: [form] }))).toEqual([first.id]);
+    expect(listIds(await list({ stages: ['LEAD_STAGE_WON'] }))).toEqual(won.toReversed());
+    expect(listIds(await list({ stages: ['LEAD_STAGE_NEW', 'LEAD_STAGE_LOST'] }))).toEqual([second.id]);
+    expect(listIds(await list({ sourceIds: [form.toUpperCase(), fair] }))).toEqual([second.id, first.id]);
+    expect(listIds(await list({ stages: ['LEAD_STAGE_WON'], sourceIds: [form] }))).toEqual([first.id]);
     expect(idsIn(await exported({ stages: ['LEAD_STAGE_WON'] }))).toEqual([first.id, third.id]);
     for (const none of [{}, { stages: [], sourceIds: [] }, { createTime: {}, updateTime: {} }]) {
-      expect(idsOf(await list(none))).toEqual([third.id, second.id, first.id]);
+      expect(listIds(await list(none))).toEqual([third.id, second.id, first.id]);
       expect(idsIn(await exported(none))).toEqual([first.id, second.id, third.id]);
     }
   });
@@ -85,7 +85,7 @@ describe('a filter', () => {
     // In the order of ids and of changes, each with and without another condition.
     const lists = ['createTime', 'updateTime'].flatMap((field) =>
       [{}, { stages: ['LEAD_STAGE_NEW'] }].map(
-        (more) => async (range: object) => idsOf(await list({ ...more, [field]: range })),
+        (more) => async (range: object) => listIds(await list({ ...more, [field]: range })),
       ),
     );
     const exports = (range: object) => exported({ updateTime: range }).then(idsIn);
@@ -113,23 +113,23 @@ describe('a filter', () => {
 
     const { apiKeyId } = leaked.owner;
     const filter = { apiKeyIds: [apiKeyId.toUpperCase()] };
-    expect(idsOf(await list(filter))).toEqual([again, one]);
+    expect(listIds(await list(filter))).toEqual([again, one]);
     expect(idsIn(await exported(filter))).toEqual([one, again]);
-    expect(idsOf(await list({ ...filter, stages: ['LEAD_STAGE_NEW'] }))).toEqual([again, one]);
-    expect(idsOf(await list({ apiKeyIds: [newId()] }))).toEqual([]);
+    expect(listIds(await list({ ...filter, stages: ['LEAD_STAGE_NEW'] }))).toEqual([again, one]);
+    expect(listIds(await list({ apiKeyIds: [newId()] }))).toEqual([]);
     const counted = await leads<{ bySource: object[] }>('CountLeads', { studioId, filter });
     expect(counted.bySource).toMatchObject([{ count: 2 }]);
-    const keysOf = (of: readonly WireLead[]) => of.map((lead) => [lead.id, (lead as { apiKeyId?: string }).apiKeyId]);
+    const listKeys = (of: readonly WireLead[]) => of.map((lead) => [lead.id, (lead as { apiKeyId?: string }).apiKeyId]);
     const all = [
       [byCrm, undefined],
       [again, apiKeyId],
       [another, other.owner.apiKeyId],
       [one, apiKeyId],
     ];
-    expect(keysOf((await list(undefined)).leads)).toEqual(all);
-    expect(keysOf((await exported(undefined)).flatMap((each) => each.leads)).toReversed()).toEqual(all);
+    expect(listKeys((await list(undefined)).leads)).toEqual(all);
+    expect(listKeys((await exported(undefined)).flatMap((each) => each.leads)).toReversed()).toEqual(all);
     const { lead } = await leads<{ lead: WireLead }>('GetLead', { studioId, leadId: one });
-    expect(keysOf([lead])).toEqual([[one, apiKeyId]]);
+    expect(listKeys([lead])).toEqual([[one, apiKeyId]]);
   });
 
   // @proves leads-35
@@ -155,7 +155,9 @@ describe('a filter', () => {
       bySource: [ofSource(2)],
     });
     expect(await counted({ sourceIds: [newId()] })).toMatchObject({ bySource: [] });
-    expect(await refusalOf(leads('CountLeads', { studioId: 'nowhere' }))).toMatchObject({ reason: 'STUDIO_NOT_FOUND' });
+    expect(await findRefusal(leads('CountLeads', { studioId: 'nowhere' }))).toMatchObject({
+      reason: 'STUDIO_NOT_FOUND',
+    });
   });
 
   test('a page token continues only a list with an equivalent filter', async () => {
@@ -179,14 +181,14 @@ describe('a filter', () => {
         sourceIds: sourceIds.map((id) => id.toUpperCase()).toReversed(),
       };
       const second = await list(again ?? filter, { pageSize: 1, pageToken });
-      expect([...idsOf({ leads: first }), ...idsOf(second)]).toEqual(all.map(({ id }) => id).toReversed());
+      expect([...listIds({ leads: first }), ...listIds(second)]).toEqual(all.map(({ id }) => id).toReversed());
       for (const other of filters.filter((each) => each !== filter)) {
-        expect(await refusalOf(list(other, { pageToken }))).toMatchObject({ fields: ['pageToken'] });
+        expect(await findRefusal(list(other, { pageToken }))).toMatchObject({ fields: ['pageToken'] });
       }
       const [message] = await exported(filter);
       for (const other of filters.filter((each) => each !== filter)) {
         const resumed = exported(other, { resumeToken: message?.resumeToken });
-        expect(await refusalOf(resumed)).toMatchObject({ fields: ['resumeToken'] });
+        expect(await findRefusal(resumed)).toMatchObject({ fields: ['resumeToken'] });
       }
       expect(idsIn(await exported(filter, { resumeToken: message?.resumeToken }))).toEqual([]);
     }
@@ -196,13 +198,13 @@ describe('a filter', () => {
     await Promise.all(times(101, () => aLead()));
     const filter = { updateTime: { startTime: { seconds: 1 } } };
     const messages = await exported(filter);
-    expect(messages.map(idsOf).map(({ length }) => length)).toEqual([100, 1]);
+    expect(messages.map(listIds).map(({ length }) => length)).toEqual([100, 1]);
     const [first] = messages as [Exported];
     const changed = await move(first.leads[0] as WireLead, 'LOST');
 
     const rest = await exported(filter, { resumeToken: first.resumeToken });
 
-    expect(idsIn(rest)).toEqual([...idsOf(messages[1] as Exported), changed.id]);
+    expect(idsIn(rest)).toEqual([...listIds(messages[1] as Exported), changed.id]);
     expect(millis(changed.updateTime)).toBeGreaterThan(millis(first.leads[0]?.updateTime as WireLead['updateTime']));
   });
 });
@@ -235,7 +237,9 @@ describe('FindLeads', () => {
     }
     const first = await find(contact, { pageSize: 2 });
     const second = await find(contact, { pageSize: 2, pageToken: first.nextPageToken });
-    expect([idsOf(first), idsOf(second)]).toEqual([all.slice(0, 2), all.slice(2)].map((leads) => idsOf({ leads })));
+    expect([listIds(first), listIds(second)]).toEqual(
+      [all.slice(0, 2), all.slice(2)].map((leads) => listIds({ leads })),
+    );
     expect(second.nextPageToken).toBe('');
   });
 });
@@ -244,25 +248,25 @@ describe('FindLeads', () => {
 test('ListLeadEvents has moves, corrections and enquiries in order, without their texts', async () => {
   const KINDS = ['stageMove', 'correction', 'erasure', 'enquiry'] as const;
   type Event = { readonly time: WireTime } & { readonly [Kind in (typeof KINDS)[number]]?: object };
-  const kindOf = (event: Event) => KINDS.find((kind) => event[kind]);
-  const eventsOf = async (leadId: string) =>
+  const findKind = (event: Event) => KINDS.find((kind) => event[kind]);
+  const listEvents = async (leadId: string) =>
     (await leads<{ events: Event[] }>('ListLeadEvents', { studioId, leadId })).events;
   const TEXTS = ['Secret Name', 'secret@example.org', 'a secret note', 'another secret'];
   const [displayName, email, note, said] = TEXTS;
   const source = await putSource(caller, studioId);
   const lead = await aLead({ displayName, contact: { email }, note });
   const ofLead = { studioId, leadId: lead.id };
-  expect(await eventsOf(lead.id)).toEqual([]);
+  expect(await listEvents(lead.id)).toEqual([]);
 
   const toContacted = { ...ofLead, stage: 'LEAD_STAGE_CONTACTED', memberId: 'seller-1' };
   const moved = await leads<{ lead: WireLead }>('ChangeLeadStage', toContacted);
   const again = aLead({ displayName, contact: { email }, note: said, sourceId: source });
-  expect(await refusalOf(again)).toMatchObject({ reason: 'LEAD_ALREADY_OPEN' });
+  expect(await findRefusal(again)).toMatchObject({ reason: 'LEAD_ALREADY_OPEN' });
   const correction = { studioId, lead: { id: lead.id, note: said, sourceId: source } };
   const corrected = await leads<{ lead: WireLead }>('UpdateLead', correction);
 
-  const events = await eventsOf(lead.id.toUpperCase());
-  const byKind = Map.groupBy(events, kindOf);
+  const events = await listEvents(lead.id.toUpperCase());
+  const byKind = Map.groupBy(events, findKind);
   expect(events).toHaveLength(3);
   const move = { from: 'LEAD_STAGE_NEW', to: 'LEAD_STAGE_CONTACTED' };
   expect(byKind.get('stageMove')).toMatchObject([
@@ -278,10 +282,10 @@ test('ListLeadEvents has moves, corrections and enquiries in order, without thei
   expect(TEXTS.filter((secret) => JSON.stringify(events).includes(secret))).toEqual([]);
 
   await leads('EraseLead', { ...ofLead, memberId: 'owner' });
-  const rest = await eventsOf(lead.id);
-  expect(rest.map(kindOf)).toEqual(['stageMove', 'correction', 'erasure']);
+  const rest = await listEvents(lead.id);
+  expect(rest.map(findKind)).toEqual(['stageMove', 'correction', 'erasure']);
   expect(rest.at(-1)).toMatchObject({ memberId: 'owner' });
-  expect(await refusalOf(eventsOf(newId()))).toMatchObject({ reason: 'LEAD_NOT_FOUND' });
+  expect(await findRefusal(listEvents(newId()))).toMatchObject({ reason: 'LEAD_NOT_FOUND' });
 });
 
 // @proves leads-8
@@ -334,7 +338,7 @@ describe('UpdateLead', () => {
     });
 
     for (const other of [newId(), await putSource(caller, studioId, false)]) {
-      expect(await refusalOf(update({ id: lead.id, sourceId: other, note: 'x' }))).toMatchObject({
+      expect(await findRefusal(update({ id: lead.id, sourceId: other, note: 'x' }))).toMatchObject({
         code: 'FAILED_PRECONDITION',
         reason: 'SOURCE_INVALID',
       });
@@ -351,17 +355,19 @@ describe('UpdateLead', () => {
     const faulty = { displayName: '', id: newId(), sourceId: newId(), contact: other.contact };
     const all = mask('display_name', 'contact', 'source_id');
     const stale = { expectedUpdateTime: { seconds: 1, nanos: 0 } };
-    const reasonOf = async (change: object, more: object) =>
-      (await refusalOf(update({ ...faulty, ...change }, { ...all, ...stale, ...more }))).reason;
+    const findReason = async (change: object, more: object) =>
+      (await findRefusal(update({ ...faulty, ...change }, { ...all, ...stale, ...more }))).reason;
 
-    expect(await reasonOf({}, {})).toBe('INVALID_REQUEST');
+    expect(await findReason({}, {})).toBe('INVALID_REQUEST');
     const valid = { displayName: 'Eda' };
-    expect(await reasonOf(valid, {})).toBe('LEAD_NOT_FOUND');
+    expect(await findReason(valid, {})).toBe('LEAD_NOT_FOUND');
     const found = { ...valid, id: lead.id };
-    expect(await reasonOf(found, {})).toBe('UPDATE_TIME_MISMATCH');
+    expect(await findReason(found, {})).toBe('UPDATE_TIME_MISMATCH');
     const inTime = { expectedUpdateTime: lead.updateTime };
-    expect(await reasonOf(found, inTime)).toBe('SOURCE_INVALID');
-    expect(await reasonOf({ ...found, sourceId: await putSource(caller, studioId) }, inTime)).toBe('LEAD_ALREADY_OPEN');
+    expect(await findReason(found, inTime)).toBe('SOURCE_INVALID');
+    expect(await findReason({ ...found, sourceId: await putSource(caller, studioId) }, inTime)).toBe(
+      'LEAD_ALREADY_OPEN',
+    );
   });
 });
 

@@ -11,10 +11,17 @@ import { CALLER_ROLES } from '../../src/domain/caller.ts';
 import { ALL_SERVICES } from '../../src/rpc/routes.ts';
 import { framed } from '../security/http2-wire.ts';
 import { times } from '../support/builders.ts';
-import { aCreateLeadRequest, CORE_TOKEN, grpcCaller, refusalOf, requestBytes, startTestCore } from '../support/grpc.ts';
+import {
+  aCreateLeadRequest,
+  CORE_TOKEN,
+  findRefusal,
+  grpcCaller,
+  requestBytes,
+  startTestCore,
+} from '../support/grpc.ts';
 import { anAuthority, writeCertificate } from '../tools/certificates.ts';
 import { temporaryFolder } from '../tools/processes.ts';
-import { aFileOf, entry } from './a-callers-file.ts';
+import { entry, writeCallersFile } from './a-callers-file.ts';
 
 const STUDIO = 'studio-1';
 const EXPORT = 'LeadIntakeService/ExportLeads';
@@ -49,13 +56,13 @@ const WAYS: Readonly<Record<string, Way>> = {
 /** The message that opens each streaming method and keeps it open; an item of an unknown key gets an answer. */
 const secretSha256 = Buffer.alloc(32);
 const OPENING: Readonly<Record<string, () => Buffer>> = {
-  'LeadIntakeService/WatchLeadChanges': () => requestOf('LeadIntakeService/WatchLeadChanges', {}),
-  [EXPORT]: () => requestOf(EXPORT, { studioId: STUDIO }),
+  'LeadIntakeService/WatchLeadChanges': () => makeRequest('LeadIntakeService/WatchLeadChanges', {}),
+  [EXPORT]: () => makeRequest(EXPORT, { studioId: STUDIO }),
   'LeadIntakeService/ExportContact': () =>
-    requestOf('LeadIntakeService/ExportContact', { studioId: STUDIO, contact: { email: 'ada@example.org' } }),
-  'AuditService/ExportAuditEvents': () => requestOf('AuditService/ExportAuditEvents', {}),
+    makeRequest('LeadIntakeService/ExportContact', { studioId: STUDIO, contact: { email: 'ada@example.org' } }),
+  'AuditService/ExportAuditEvents': () => makeRequest('AuditService/ExportAuditEvents', {}),
   'ExchangeService/Exchange': () =>
-    requestOf('ExchangeService/Exchange', { items: [{ secretSha256, authenticate: {} }] }),
+    makeRequest('ExchangeService/Exchange', { items: [{ secretSha256, authenticate: {} }] }),
   'Health/Watch': () => framed(Buffer.alloc(0)),
   'ServerReflection/ServerReflectionInfo': () =>
     framed(
@@ -66,10 +73,10 @@ const OPENING: Readonly<Record<string, () => Buffer>> = {
     ),
 };
 
-const requestOf = (rpc: string, request: object) => framed(requestBytes(rpc, request));
+const makeRequest = (rpc: string, request: object) => framed(requestBytes(rpc, request));
 
 const STREAMS = ALL_SERVICES.flatMap(({ methods }) => methods).filter(({ methodKind }) => methodKind !== 'unary');
-const nameOf = ({ parent, name }: (typeof STREAMS)[number]) => `${parent.name}/${name}`;
+const findName = ({ parent, name }: (typeof STREAMS)[number]) => `${parent.name}/${name}`;
 
 /** Each method over gRPC, and the exchange also as gateways call it. */
 const CALLS = STREAMS.flatMap((method) =>
@@ -82,7 +89,7 @@ const CALLS = STREAMS.flatMap((method) =>
 );
 
 test('every streaming method is tested', () =>
-  expect(Object.keys(OPENING).toSorted()).toEqual(STREAMS.map(nameOf).toSorted()));
+  expect(Object.keys(OPENING).toSorted()).toEqual(STREAMS.map(findName).toSorted()));
 
 // @proves bounds-49
 test.each(Object.keys(WAYS))('after a caller %s, no stream sends it anything, and its connection ends', async (way) => {
@@ -93,7 +100,7 @@ test.each(Object.keys(WAYS))('after a caller %s, no stream sends it anything, an
   await Promise.all(times(300, () => create('x'.repeat(2000))));
 
   const streams = CALLS.map(({ method, type }) => {
-    const name = nameOf(method);
+    const name = findName(method);
     const stream = begin(`/${method.parent.typeName}/${method.name}`, token, type);
     const seen = { name, status: undefined as number | undefined };
     stream.on('trailers', (trailers) => {
@@ -107,13 +114,13 @@ test.each(Object.keys(WAYS))('after a caller %s, no stream sends it anything, an
   await Promise.all(streams.map(({ stream }) => once(stream, 'readable')));
 
   // The export is not read, so it cannot complete.
-  const rests = streams.map(({ seen, stream }) => (seen.name === EXPORT ? undefined : restOf(stream)));
+  const rests = streams.map(({ seen, stream }) => (seen.name === EXPORT ? undefined : readRest(stream)));
 
   put(after);
   const isKnown = JSON.stringify(after).includes(token ? tokenHash(token) : SUBJECT.CN);
   const expected = isKnown ? 'CALLER_FORBIDDEN' : 'CALLER_UNAUTHENTICATED';
   const reason = () =>
-    refusalOf(caller.call('DirectoryService/ListStudios', {}, { authorization: token && `Bearer ${token}` })).then(
+    findRefusal(caller.call('DirectoryService/ListStudios', {}, { authorization: token && `Bearer ${token}` })).then(
       (refusal) => refusal.reason,
       () => undefined,
     );
@@ -123,7 +130,7 @@ test.each(Object.keys(WAYS))('after a caller %s, no stream sends it anything, an
     if (method.methodKind !== 'server_streaming' && stream.writable) stream.write(message);
   }
   for (const [index, { seen, stream }] of streams.entries()) {
-    const bytes = await (rests[index] ?? restOf(stream));
+    const bytes = await (rests[index] ?? readRest(stream));
     expect(bytes.includes('later-lead'), seen.name).toBe(false);
     if (seen.name === EXPORT) expect(seen.status).not.toBe(0);
   }
@@ -149,7 +156,7 @@ const VALID: Readonly<Record<string, object>> = {
 
 /** Starts a core with some callers; those without a token use a certificate. */
 async function startWith(callers: CallerEntries, token: string | undefined) {
-  const { path, put } = aFileOf(callers);
+  const { path, put } = writeCallersFile(callers);
   const tls = JSON.stringify(callers).includes(SUBJECT.CN) ? await mutualTls(temporaryFolder()) : undefined;
   const core = await startTestCore({ CORE_CALLERS_FILE: path, CORE_REFLECTION: 'yes', ...tls?.settings });
   const caller = grpcCaller(`localhost:${core.port}`, tls?.channel);
@@ -208,7 +215,7 @@ test('no call is executed whose message arrives after its caller lost access', a
 
   await replace(AFTERWARDS);
   for (const { stream, message } of calls) stream.end(message);
-  await Promise.all(calls.map(({ stream }) => restOf(stream)));
+  await Promise.all(calls.map(({ stream }) => readRest(stream)));
 
   const { studios } = await asAdmin('DirectoryService/ListStudios', {});
   expect(studios.map(({ id }) => id)).toEqual([STUDIO]);
@@ -221,7 +228,7 @@ test('buffered responses never arrive after their caller lost access', async () 
   const note = 'x'.repeat(2000);
   await Promise.all(times(100, () => asAdmin('LeadIntakeService/CreateLead', aCreateLeadRequest(STUDIO, { note }))));
   // This connection stays open, because a caller with access uses it, too.
-  await restOf(begin('/leadintake.v1.DirectoryService/ListStudios', ADMIN).end(framed(Buffer.alloc(0))));
+  await readRest(begin('/leadintake.v1.DirectoryService/ListStudios', ADMIN).end(framed(Buffer.alloc(0))));
   const [list, exporting, watch] = ['ListLeads', 'ExportLeads', 'WatchLeadChanges'].map((name) => {
     const stream = begin(`/leadintake.v1.LeadIntakeService/${name}`);
     const request = name === 'WatchLeadChanges' ? {} : { studioId: STUDIO };
@@ -250,7 +257,7 @@ async function mutualTls(folder: string) {
   };
 }
 
-async function restOf(stream: ClientHttp2Stream): Promise<Buffer> {
+async function readRest(stream: ClientHttp2Stream): Promise<Buffer> {
   const chunks: Buffer[] = [];
   stream.on('data', (chunk: Buffer) => chunks.push(chunk));
   if (!stream.closed && !stream.destroyed) await once(stream, 'close');

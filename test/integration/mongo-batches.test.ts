@@ -1,12 +1,12 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, onTestFinished, test } from 'vitest';
-import type { Lead, LeadClaims } from '../../src/domain/lead.ts';
+import type { Lead, LeadKeys } from '../../src/domain/lead.ts';
 import type { CreateLeadOutcome } from '../../src/domain/lead-creation.ts';
 import { newId } from '../../src/domain/new-id.ts';
 import { StoreUnavailable } from '../../src/store/port/faults.ts';
 import type { Store } from '../../src/store/store.ts';
 import { moveLead } from '../contract/store-actions.ts';
-import { aLead, aStudio, BY, claimsOf, times } from '../support/builders.ts';
+import { aLead, aStudio, BY, keysFor, times } from '../support/builders.ts';
 import { heapBytes } from '../support/heap.ts';
 import { describeWithMongo, describeWithMongoServer, failure, isCommand, startWireServer } from '../support/mongodb.ts';
 import { openedStore, untilChecked } from '../support/patience.ts';
@@ -47,12 +47,12 @@ describeWithMongo('requests that go to MongoDB together', (mongoUrl) => {
   test('creations in one insert have the same outcomes as single ones, whatever their neighbours', async () => {
     const together = await arrange();
     const inserts = countRequests('insert');
-    const inOne = await Promise.all(together.map((creation) => outcomeOf(store, creation)));
+    const inOne = await Promise.all(together.map((creation) => findOutcome(store, creation)));
     // Less than one per creation; if inserts take long, the deadline ends the attempts.
     expect(inserts()).toBeLessThanOrEqual(1 + RETRIES_OF_A_TAKEN_ID);
 
     const alone: unknown[] = [];
-    for (const creation of await arrange()) alone.push(await outcomeOf(store, creation));
+    for (const creation of await arrange()) alone.push(await findOutcome(store, creation));
 
     expect(inOne).toEqual(alone);
     expect(inOne).toEqual([
@@ -75,7 +75,7 @@ describeWithMongo('requests that go to MongoDB together', (mongoUrl) => {
     const creations = times(300, () => aCreation(studioId));
     proxy.loseReplies({ of: isCommand('insert'), from: 2, count, by });
 
-    const outcomes = await Promise.all(creations.map(({ lead, claims }) => store.createLead(lead, claims)));
+    const outcomes = await Promise.all(creations.map(({ lead, keys }) => store.createLead(lead, keys)));
 
     expect(proxy.lost()).toBe(count);
     expect(new Set(outcomes.map(({ kind }) => kind))).toEqual(new Set(['created']));
@@ -92,7 +92,7 @@ describeWithMongo('requests that go to MongoDB together', (mongoUrl) => {
     };
     proxy.replyTo(isSecond, failure);
 
-    const outcomes = await Promise.all(creations.map(({ lead, claims }) => store.createLead(lead, claims)));
+    const outcomes = await Promise.all(creations.map(({ lead, keys }) => store.createLead(lead, keys)));
 
     expect(inserts).toBe(2);
     expect(new Set(outcomes.map(({ kind }) => kind))).toEqual(new Set(['created']));
@@ -104,32 +104,32 @@ describeWithMongo('requests that go to MongoDB together', (mongoUrl) => {
   async function arrange(): Promise<Creation[]> {
     const of = await aStudioIn(store);
     const earlier = async (stage: 'new' | 'won'): Promise<Creation> => {
-      const { lead, claims } = aCreation(of);
-      await store.createLead(lead, claims);
+      const { lead, keys } = aCreation(of);
+      await store.createLead(lead, keys);
       await moveLead(store, lead, stage);
-      return { lead, claims };
+      return { lead, keys };
     };
     const like = ({ lead }: Creation, overrides: Partial<Lead> = {}): Creation => {
       const another = { ...lead, id: newId(), ...overrides };
-      return { lead: another, claims: claimsOf(another) };
+      return { lead: another, keys: keysFor(another) };
     };
-    const underKeyOf = ({ claims: { idempotencyKey } }: Creation, { lead, claims }: Creation): Creation => ({
+    const withKey = ({ keys: { idempotencyKey } }: Creation, { lead, keys }: Creation): Creation => ({
       lead,
-      claims: { ...claims, idempotencyKey },
+      keys: { ...keys, idempotencyKey },
     });
     const [closed, open] = [await earlier('won'), await earlier('new')];
     return [
       aCreation(of),
       // The key of an earlier creation, with the same data and with other data.
-      underKeyOf(closed, like(closed)),
-      underKeyOf(open, like(open, { note: 'other' })),
+      withKey(closed, like(closed)),
+      withKey(open, like(open, { note: 'other' })),
       // The contact of an open lead, and that of a closed one.
       like(await earlier('new')),
       like(await earlier('won')),
       // The id of another lead, which a new lead never has.
       like(aCreation(of), { id: (await earlier('new')).lead.id }),
       // The key of one lead and the contact of another: the key decides.
-      underKeyOf(await earlier('won'), like(await earlier('new'))),
+      withKey(await earlier('won'), like(await earlier('new'))),
       aCreation(of),
     ];
   }
@@ -160,14 +160,14 @@ describeWithMongoServer('a store whose MongoDB does not reply', () => {
     const store = await openedStore(`${mongo.url}test-${randomUUID()}`);
     onTestFinished(() => store.close());
     const studioId = await aStudioIn(store);
-    await outcomeOf(store, aCreation(studioId));
+    await findOutcome(store, aCreation(studioId));
     const idle = heapBytes();
     mongo.pause();
     let settled = 0;
     const startedAt = performance.now();
     const calls = times(5000, () => {
-      const { lead, claims } = aCreation(studioId);
-      return store.createLead(lead, claims).finally(() => {
+      const { lead, keys } = aCreation(studioId);
+      return store.createLead(lead, keys).finally(() => {
         settled += 1;
       });
     });
@@ -187,17 +187,17 @@ describeWithMongoServer('a store whose MongoDB does not reply', () => {
 
 interface Creation {
   readonly lead: Lead;
-  readonly claims: LeadClaims;
+  readonly keys: LeadKeys;
 }
 
 function aCreation(studioId: string): Creation {
   const lead = aLead({ studioId });
-  return { lead, claims: claimsOf(lead) };
+  return { lead, keys: keysFor(lead) };
 }
 
-async function outcomeOf(store: Store, { lead, claims }: Creation): Promise<CreateLeadOutcome['kind'] | 'unavailable'> {
+async function findOutcome(store: Store, { lead, keys }: Creation): Promise<CreateLeadOutcome['kind'] | 'unavailable'> {
   try {
-    return (await store.createLead(lead, claims)).kind;
+    return (await store.createLead(lead, keys)).kind;
   } catch (error) {
     if (!(error instanceof StoreUnavailable)) throw error;
     return 'unavailable';

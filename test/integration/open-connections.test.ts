@@ -77,10 +77,10 @@ async function aServer(answerBytes = ANSWER_BYTES, { isText = false, timeouts = 
 }
 
 /** Makes a server see other addresses of its connections, by their order. */
-function connectionsFrom(server: Server, addressOf: (index: number) => string): void {
+function connectionsFrom(server: Server, findAddress: (index: number) => string): void {
   let index = 0;
   server.prependListener('connection', (socket) =>
-    Object.defineProperty(socket, 'remoteAddress', { value: addressOf(index++) }),
+    Object.defineProperty(socket, 'remoteAddress', { value: findAddress(index++) }),
   );
 }
 
@@ -88,7 +88,7 @@ function connectionsFrom(server: Server, addressOf: (index: number) => string): 
 const ofTwoNetworks = (index: number) => (index === 0 ? '2001:db8:0:2::1' : `2001:db8:0:1::${index}`);
 
 /** Returns a different local address for each index. */
-const localAddressOf = (index: number) => `127.0.0.${2 + (index % (2 * ADDRESS_SHARE_DIVISOR))}`;
+const findLocalAddress = (index: number) => `127.0.0.${2 + (index % (2 * ADDRESS_SHARE_DIVISOR))}`;
 
 const unreadBytes = (sockets: readonly Socket[]) =>
   sockets.reduce((sum, { destroyed, writableLength }) => sum + (destroyed ? 0 : writableLength), 0);
@@ -202,7 +202,7 @@ describe('unread responses have a limit', () => {
     const count = Math.ceil(MAX_UNREAD_BYTES / ANSWER_BYTES) + 3;
     const sockets: Socket[] = [];
     for (const index of times(count, (each) => each)) {
-      sockets.push((await ask(`/${index}`, { localAddress: localAddressOf(index) })).socket);
+      sockets.push((await ask(`/${index}`, { localAddress: findLocalAddress(index) })).socket);
     }
     await expectBounded(sockets, MAX_UNREAD_BYTES);
   });
@@ -212,14 +212,14 @@ describe('unread responses have a limit', () => {
     ['one address', undefined],
     ['one network of IPv6', ofTwoNetworks],
   ])('too many unread responses to %s close only its own oldest connections', async (_, addressOf) => {
-    const pathOf = (index: number) => `/${index}`;
+    const readPath = (index: number) => `/${index}`;
     const { server, ask } = await aServer();
     if (addressOf) connectionsFrom(server, addressOf);
     const most = MAX_UNREAD_BYTES / ADDRESS_SHARE_DIVISOR;
-    const { socket: other } = await ask(pathOf(0), { localAddress: localAddressOf(0) });
+    const { socket: other } = await ask(readPath(0), { localAddress: findLocalAddress(0) });
     const sockets: Socket[] = [];
     for (const index of times(Math.ceil(most / ANSWER_BYTES) + 3, (each) => each)) {
-      sockets.push((await ask(pathOf(index + 1))).socket);
+      sockets.push((await ask(readPath(index + 1))).socket);
     }
     await expectBounded(sockets, most);
     expect(sockets.at(-1)?.destroyed).toBe(false);
@@ -233,7 +233,7 @@ test('connections are limited, and idle ones are closed for others when all are 
   expect(server.maxConnections).toBe(MAX_CONNECTIONS);
   // A number that every machine allows.
   server.maxConnections = 20;
-  const idle = await Promise.all(times(20, (index) => ask('/', { localAddress: localAddressOf(index) })));
+  const idle = await Promise.all(times(20, (index) => ask('/', { localAddress: findLocalAddress(index) })));
   const refused = connect((server.address() as AddressInfo).port, '127.0.0.1');
   await once(refused.on('error', () => {}).resume(), 'close');
 
@@ -258,7 +258,7 @@ test('one address cannot have all connections, and its closed connections are fr
   };
   const ofOne = await Promise.all(times(20 / ADDRESS_SHARE_DIVISOR, () => ask('/')));
   expect(await Promise.all(times(20, () => isRefused()))).not.toContain(false);
-  expect(await isRefused(localAddressOf(0))).toBe(false);
+  expect(await isRefused(findLocalAddress(0))).toBe(false);
 
   ofOne[0]?.caller.destroy();
   await expect.poll(() => ofOne[0]?.socket.destroyed).toBe(true);

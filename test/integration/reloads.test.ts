@@ -13,15 +13,15 @@ import { framed } from '../security/http2-wire.ts';
 import { times } from '../support/builders.ts';
 import { arrangeStudio, connectToCore } from '../support/core-clients.ts';
 import { requestBytes, startTestCore } from '../support/grpc.ts';
-import { createAt, leadOf } from '../support/service.ts';
+import { createAt, readLead } from '../support/service.ts';
 import { aWebhookReceiver } from '../support/webhooks.ts';
 import { anAuthority, writeCertificate } from '../tools/certificates.ts';
-import { addressOf, run, temporaryFolder } from '../tools/processes.ts';
+import { readAddress, run, temporaryFolder } from '../tools/processes.ts';
 import { startProxy } from '../tools/tcp-proxy.ts';
-import { aFileOf } from './a-callers-file.ts';
+import { writeCallersFile } from './a-callers-file.ts';
 
 /** Counts the streams of some methods that a core in this process has served, and those that ended. */
-function streamsOf(...methods: readonly string[]) {
+function openStreams(...methods: readonly string[]) {
   const seen = { begun: 0, ended: 0 };
   const watched = new WeakSet<ServerHttp2Stream>();
   const onBegun = (message: unknown) => {
@@ -43,7 +43,7 @@ function streamsOf(...methods: readonly string[]) {
 }
 
 /** Returns the texts that a stream receives. */
-function textsOf(stream: ClientHttp2Stream): string[] {
+function listTexts(stream: ClientHttp2Stream): string[] {
   const texts: string[] = [];
   stream.on('data', (chunk: Buffer) => void texts.push(chunk.toString()));
   return texts;
@@ -65,7 +65,7 @@ test('reloads end no stream or connection of callers, gateways and relays that s
     may,
     tokens: tokens.map((token) => ({ sha256: tokenHash(token) })),
   });
-  const callers = aFileOf({
+  const callers = writeCallersFile({
     admin: of(['crm', 'operator'], admin),
     leaving: of(['crm'], leaving),
     relay: { ...of(['feed'], relay), consumers: ['hooks', 'other'] },
@@ -82,12 +82,12 @@ test('reloads end no stream or connection of callers, gateways and relays that s
   onTestFinished(() => proxy.stop());
   const own = await authority.issue('test', 'client');
   const tls = { ca: authority.cert, ...own };
-  const clientsOf = (token: string) => {
+  const makeClients = (token: string) => {
     const clients = connectToCore(`https://localhost:${core.port}`, token, tls);
     onTestFinished(() => clients.close());
     return clients;
   };
-  const crm = clientsOf(admin);
+  const crm = makeClients(admin);
   const { secret } = await arrangeStudio(crm);
   await crm.consumers.createConsumer({ consumer: { name: 'hooks', allStudios: true }, start: ConsumerStart.NOW });
 
@@ -100,7 +100,7 @@ test('reloads end no stream or connection of callers, gateways and relays that s
     return { CORE_CA_FILE, CORE_CLIENT_CERT_FILE: cert, CORE_CLIENT_KEY_FILE: key };
   };
   const coreUrl = `https://localhost:${proxy.port}`;
-  const streams = streamsOf('Exchange', 'WatchLeadChanges');
+  const streams = openStreams('Exchange', 'WatchLeadChanges');
   const gateway = run('gateway/main.ts', {
     env: {
       ...(await client('gateway')),
@@ -127,10 +127,14 @@ test('reloads end no stream or connection of callers, gateways and relays that s
     stream.on('error', () => {}).end(framed(requestBytes('LeadIntakeService/WatchLeadChanges', {})));
     return stream;
   }) as [ClientHttp2Stream, ClientHttp2Stream, ClientHttp2Stream];
-  const [left, seenByAdmin, seenByShared] = [once(ofLeaving.resume(), 'close'), textsOf(ofAdmin), textsOf(ofShared)];
-  const gatewayUrl = await addressOf(gateway);
+  const [left, seenByAdmin, seenByShared] = [
+    once(ofLeaving.resume(), 'close'),
+    listTexts(ofAdmin),
+    listTexts(ofShared),
+  ];
+  const gatewayUrl = await readAddress(gateway);
   const createLead = async () => {
-    const { id } = await leadOf(await createAt(gatewayUrl, secret), 201);
+    const { id } = await readLead(await createAt(gatewayUrl, secret), 201);
     await expect.poll(() => receiver.received.at(-1)?.leadId).toBe(id);
     for (const seen of [seenByAdmin, seenByShared]) await expect.poll(() => seen.join()).toContain(id);
   };
@@ -149,7 +153,7 @@ test('reloads end no stream or connection of callers, gateways and relays that s
   write('clients.pem', authorities);
   await left;
   const isKnown = (token: string) =>
-    clientsOf(token)
+    makeClients(token)
       .directory.listStudios({})
       .then(
         () => true,

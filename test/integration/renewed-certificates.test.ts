@@ -11,7 +11,7 @@ import { CORE_TOKEN, type GrpcCaller, grpcCaller, startTestCore } from '../suppo
 import { scrape } from '../support/metrics.ts';
 import { createAt } from '../support/service.ts';
 import { type Authority, anAuthority, type Certificate, writeCertificate } from '../tools/certificates.ts';
-import { addressOf, type RunningProcess, run, temporaryFolder } from '../tools/processes.ts';
+import { type RunningProcess, readAddress, run, temporaryFolder } from '../tools/processes.ts';
 import { startProxy } from '../tools/tcp-proxy.ts';
 import { aGateway } from './a-gateway.ts';
 
@@ -62,7 +62,7 @@ async function aLoggingCore(env: Record<string, string>): Promise<{ port: number
   const running = run('src/main.ts', {
     env: { ...env, CORE_TOKEN, DATABASE_URL: `sqlite:${join(folder, 'leads.db')}` },
   });
-  return { port: Number(new URL(await addressOf(running)).port), running };
+  return { port: Number(new URL(await readAddress(running)).port), running };
 }
 
 /** Completes a TLS handshake with a core. */
@@ -213,8 +213,8 @@ test('a gateway and core get new authorities and certificates under load without
       () => false,
     );
   const untilLoaded = async (file: string) => {
-    const before = await expiryOf('gateway', gateway.metricsUrl, file);
-    return () => expect.poll(() => expiryOf('gateway', gateway.metricsUrl, file)).toBeGreaterThan(before ?? 0);
+    const before = await readExpiry('gateway', gateway.metricsUrl, file);
+    return () => expect.poll(() => readExpiry('gateway', gateway.metricsUrl, file)).toBeGreaterThan(before ?? 0);
   };
 
   let isOver = false;
@@ -261,9 +261,9 @@ test('the metrics of core and gateway have the expiry of their certificates in u
     CORE_CA_FILE: trusted,
     GATEWAY_METRICS_ADDRESS: '127.0.0.1:0',
   });
-  const coreExpiry = () => expiryOf('core', core.metricsUrl, env.CORE_TLS_CERT_FILE);
+  const coreExpiry = () => readExpiry('core', core.metricsUrl, env.CORE_TLS_CERT_FILE);
   expect(await coreExpiry()).toBe(soon[1].getTime() / 1000);
-  expect(await expiryOf('gateway', gateway.metricsUrl, trusted)).toBeGreaterThan(daysFromNow(300).getTime() / 1000);
+  expect(await readExpiry('gateway', gateway.metricsUrl, trusted)).toBeGreaterThan(daysFromNow(300).getTime() / 1000);
 
   presenting(await authority.issue('localhost', 'server', late));
 
@@ -271,5 +271,5 @@ test('the metrics of core and gateway have the expiry of their certificates in u
 });
 
 /** Returns when the certificates that a process uses expire, from its metrics; seconds since 1970. */
-const expiryOf = async (process: 'core' | 'gateway', url: string | undefined, file = '') =>
+const readExpiry = async (process: 'core' | 'gateway', url: string | undefined, file = '') =>
   (await scrape(url)).get(`lead_intake_${process}_certificate_expiry_timestamp_seconds{file="${file}"}`);

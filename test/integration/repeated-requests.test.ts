@@ -12,9 +12,9 @@ import { LeadIntakeService } from '../../proto/gen/leadintake/v1/lead_intake_pb.
 import { RequestLogService } from '../../proto/gen/leadintake/v1/request_log_pb.ts';
 import {
   aCreateLeadRequest,
+  findRefusal,
   type GrpcCaller,
   grpcCaller,
-  refusalOf,
   startTestCore,
   type TestCore,
 } from '../support/grpc.ts';
@@ -136,7 +136,7 @@ async function aStudioWithAll(caller: GrpcCaller) {
 type All = Awaited<ReturnType<typeof aStudioWithAll>>;
 
 /** Returns everything that the cases change; the events show who is a member. */
-async function stateOf(caller: GrpcCaller, { studioId, memberId, leadId }: All) {
+async function readState(caller: GrpcCaller, { studioId, memberId, leadId }: All) {
   const read = (rpc: string, request: object = {}) => caller.call(rpc, { studioId, ...request });
   return Promise.all([
     read('LeadIntakeService/GetLead', { leadId, view: 'LEAD_VIEW_FULL' }),
@@ -186,7 +186,7 @@ const CASES: Readonly<Record<string, (all: All) => Case>> = {
   }),
 };
 
-const rpcOf = (method: string) => {
+const describeRpc = (method: string) => {
   const { parent } = METHODS.find(({ name }) => name === method) as DescMethod;
   return `${parent.name}/${method}`;
 };
@@ -211,18 +211,19 @@ describe('a request', () => {
     const [one, other] = both();
     const all = await aStudioWithAll(one);
     const { before, request, rival } = (CASES[method] as (typeof CASES)[string])(all);
-    const send = (caller: GrpcCaller, [name, message]: readonly [string, object]) => caller.call(rpcOf(name), message);
+    const send = (caller: GrpcCaller, [name, message]: readonly [string, object]) =>
+      caller.call(describeRpc(name), message);
     if (before) await send(one, before);
     const requestId = randomUUID();
     await send(one, [method, { ...request, requestId }]);
     await send(other, rival);
-    const after = await stateOf(one, all);
+    const after = await readState(one, all);
 
     await send(other, [method, { ...request, requestId }]);
     await send(one, [method, { ...request, requestId }]);
     await send(one, [method, { ...request, requestId: requestId.toUpperCase() }]);
 
-    expect(await stateOf(other, all)).toEqual(after);
+    expect(await readState(other, all)).toEqual(after);
   });
 
   test('a request id identifies a request of one method and one record only', async () => {
@@ -259,10 +260,10 @@ describe('a request', () => {
 
     await expect(move({ requestId })).resolves.toEqual(first);
     for (const stage of ['LEAD_STAGE_WON', 'LEAD_STAGE_NEW']) {
-      expect(await refusalOf(move({ stage }))).toMatchObject({ code: 'ABORTED', reason: 'UPDATE_TIME_MISMATCH' });
+      expect(await findRefusal(move({ stage }))).toMatchObject({ code: 'ABORTED', reason: 'UPDATE_TIME_MISMATCH' });
     }
     for (const time of [{ ...lead.updateTime, nanos: 1 }, { seconds: -1 }, { nanos: 2_000_000_000 }]) {
-      const refusal = await refusalOf(move({ expectedUpdateTime: time }));
+      const refusal = await findRefusal(move({ expectedUpdateTime: time }));
       expect(refusal).toMatchObject({ reason: 'INVALID_REQUEST' });
     }
   });
@@ -280,7 +281,7 @@ describe('a request', () => {
 
     await expect(other.call('LeadIntakeService/UpdateLead', request)).resolves.toEqual(first);
     const another = { ...request, requestId: randomUUID() };
-    expect(await refusalOf(other.call('LeadIntakeService/UpdateLead', another))).toMatchObject({
+    expect(await findRefusal(other.call('LeadIntakeService/UpdateLead', another))).toMatchObject({
       reason: 'UPDATE_TIME_MISMATCH',
     });
   });

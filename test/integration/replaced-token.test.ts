@@ -41,12 +41,12 @@ test.each<[string, accepted: string[], number]>([
   ['with the new one, and then, as another of several, with the former', [NEWEST, FORMER], 3],
 ])('all first calls of a gateway to a core %s succeed, each executed once', async (_, accepted, at) => {
   const cores = severalCores();
-  let gateway: ReturnType<typeof aGatewayOf> | undefined;
+  let gateway: ReturnType<typeof startGatewayAt> | undefined;
   for (const each of accepted) {
     const { core, crm } = await cores.next(each);
     const studio = await arrangeStudio(crm);
     const { lead } = await crm.leads.createLead(aCreation(studio.studioId));
-    gateway ??= aGatewayOf(core, tokens[at] as CoreToken);
+    gateway ??= startGatewayAt(core, tokens[at] as CoreToken);
 
     const sender = { secretSha256: hashKeySecret(studio.secret), requestId: randomUUID() };
     const { recordRequests, authenticate, createLead, getLead, listLeads, check } = gateway;
@@ -76,7 +76,7 @@ test.each([
   { first: 'new', accepted: [NEWEST, FORMER], at: 5 },
 ])('a relay that only watches gets its feed with the $first token first, then with the other', async (each) => {
   const cores = severalCores();
-  let relay: ReturnType<typeof aRelayOf> | undefined;
+  let relay: ReturnType<typeof startRelayAt> | undefined;
   for (const token of each.accepted) {
     const { core, crm } = await cores.next(token);
     if (!relay) {
@@ -86,7 +86,7 @@ test.each([
       });
     }
     const { lead } = await crm.leads.createLead(aCreation((await arrangeStudio(crm)).studioId));
-    relay ??= aRelayOf(core, tokens[each.at] as CoreToken);
+    relay ??= startRelayAt(core, tokens[each.at] as CoreToken);
     const ids = new Set<string | undefined>();
     const watching = new AbortController();
     for await (const changes of relay.watch('hooks', watching.signal)) {
@@ -100,12 +100,12 @@ test.each([
 test('a core that accepts neither token is called a bounded number of times', async () => {
   const { core } = await severalCores().next(OTHER);
   const token = tokens[6] as CoreToken;
-  const gateway = aGatewayOf(core, token);
+  const gateway = startGatewayAt(core, token);
   const sender = { secretSha256: hashKeySecret('none'), requestId: randomUUID() };
   await expect(gateway.createLead(sender, aCreation())).rejects.toMatchObject({ status: 503 });
   const report = aReport({ studioId: 'none', apiKeyId: newId() });
   await expect(gateway.recordRequests(report)).rejects.toThrow('unauthenticated');
-  const feed = aRelayOf(core, token).watch('hooks', new AbortController().signal);
+  const feed = startRelayAt(core, token).watch('hooks', new AbortController().signal);
   await expect(feed.next()).rejects.toThrow('unauthenticated');
 });
 
@@ -133,13 +133,13 @@ function severalCores() {
 
 const noFiles = () => new TlsCredentials({ ca: undefined, cert: undefined, key: undefined });
 
-function aGatewayOf({ url }: TestCore, token: CoreToken) {
+function startGatewayAt({ url }: TestCore, token: CoreToken) {
   const client = createCoreClient(readGatewayConfig({ CORE_URL: url }), noFiles(), token, undefined);
   onTestFinished(() => client.close());
   return client;
 }
 
-function aRelayOf({ url }: TestCore, token: CoreToken) {
+function startRelayAt({ url }: TestCore, token: CoreToken) {
   const endpoints = join(temporaryFolder(), 'endpoints.json');
   writeFileSync(endpoints, '{ "endpoints": {} }');
   const config = readRelayConfig({ RELAY_CORE_ADDRESS: url, RELAY_ENDPOINTS_FILE: endpoints });

@@ -19,7 +19,7 @@ import { CORE_TOKEN } from '../support/grpc.ts';
 import { scrape } from '../support/metrics.ts';
 import { aCapture, anEmail, createAt, LEADS } from '../support/service.ts';
 import { Canaries } from '../tools/canaries.ts';
-import { addressOf, run } from '../tools/processes.ts';
+import { readAddress, run } from '../tools/processes.ts';
 import { aCoreOn } from './a-core.ts';
 import { aGateway } from './a-gateway.ts';
 
@@ -215,7 +215,7 @@ describe('the log of requests', () => {
     /** Whether all requests of a gateway are recorded that is killed two seconds after its last response. */
     async function isAllRecorded(attempt: number): Promise<boolean> {
       const killed = run('gateway/main.ts', { env });
-      const url = await addressOf(killed);
+      const url = await readAddress(killed);
       const sent = times(5, (index) => `${attempt}.${index}`);
       for (const requestId of sent) await createAt(url, studio.secret, { 'x-request-id': requestId });
       await sleep(2000);
@@ -232,7 +232,7 @@ describe('the log of requests', () => {
     expect(isAll).toBe(true);
 
     const stopped = run('gateway/main.ts', { env });
-    await createAt(await addressOf(stopped), studio.secret, { 'x-request-id': 'last' });
+    await createAt(await readAddress(stopped), studio.secret, { 'x-request-id': 'last' });
     stopped.child.kill('SIGTERM');
     expect(await stopped.ended()).toBe(0);
     expect((await listed(studio.studioId))[0]?.requestId).toBe('last');

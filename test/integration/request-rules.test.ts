@@ -22,9 +22,9 @@ import { beforeAll, expect, onTestFinished, test } from 'vitest';
 import { MAX_RECORDED_REQUESTS, RECORDED_FIELDS } from '../../common/rules/request-log.ts';
 import { safeJson } from '../../src/rpc/routes.ts';
 import { framed, grpcCall, onStream } from '../security/http2-wire.ts';
-import { CORE_TOKEN, type PackedStatus, refusalIn, refusalOf } from '../support/grpc.ts';
+import { CORE_TOKEN, findRefusal, type PackedStatus, refusalIn } from '../support/grpc.ts';
 import { ROOT } from '../tools/processes.ts';
-import { sizeOf } from '../tools/size-of.ts';
+import { testSize } from '../tools/test-size.ts';
 import { aSharedCore } from './shared-core.ts';
 
 // The rules of fields are in the contract, for protovalidate, and in the core's domain, which decides. These tests put values at and
@@ -176,15 +176,15 @@ const OF_TYPES: Readonly<Record<string, readonly JsonValue[]>> = {
 };
 
 /** Returns values of a field at and around possible bounds. @param given its valid value, if it has one */
-function valuesOf(field: DescField, given: JsonValue | undefined): readonly JsonValue[] {
-  if (field.fieldKind !== 'list') return elementsOf(field);
+function makeValues(field: DescField, given: JsonValue | undefined): readonly JsonValue[] {
+  if (field.fieldKind !== 'list') return makeElements(field);
   if (field.enum) return [[], [1], [1, 1], [0], [1, 99]];
   const counts = COUNTS.map((count) => Array(count).fill([given ?? {}].flat()[0]));
-  return field.message ? counts : [...elementsOf(field).map((each) => [each]), ...counts];
+  return field.message ? counts : [...makeElements(field).map((each) => [each]), ...counts];
 }
 
 /** Returns values of a field, or of an element of a list. */
-function elementsOf(field: DescField): readonly JsonValue[] {
+function makeElements(field: DescField): readonly JsonValue[] {
   if (field.message) return OF_TYPES[field.message.typeName] ?? [{}];
   if (field.enum) return [...field.enum.values.map(({ number }) => number), 99, -1];
   switch (field.scalar) {
@@ -214,7 +214,7 @@ interface Variant {
 }
 
 /** Yields a request with each of its fields changed in turn, including those of nested messages. */
-function* variantsOf(desc: DescMessage, request: JsonObject, at = ''): Generator<Variant> {
+function* makeVariants(desc: DescMessage, request: JsonObject, at = ''): Generator<Variant> {
   for (const field of desc.fields) {
     const { jsonName: name } = field;
     const path = at + field.name;
@@ -222,15 +222,15 @@ function* variantsOf(desc: DescMessage, request: JsonObject, at = ''): Generator
     // A request has one field of a oneof.
     const others = Object.fromEntries(Object.entries(without).filter(([other]) => !isAlternativeTo(field, other)));
     yield { field, path, value: undefined, request: without };
-    for (const other of valuesOf(field, value))
+    for (const other of makeValues(field, value))
       yield { field, path, value: other, request: { ...others, [name]: other } };
 
     if (Array.isArray(value) && field.message) {
-      for (const inner of variantsOf(field.message, value[0] as JsonObject, `${path}.`)) {
+      for (const inner of makeVariants(field.message, value[0] as JsonObject, `${path}.`)) {
         yield { ...inner, request: { ...without, [name]: [inner.request] } };
       }
     } else if (field.fieldKind === 'message' && !(field.message.typeName in OF_TYPES)) {
-      for (const inner of variantsOf(field.message, (value ?? {}) as JsonObject, `${path}.`)) {
+      for (const inner of makeVariants(field.message, (value ?? {}) as JsonObject, `${path}.`)) {
         yield { ...inner, request: { ...without, [name]: inner.request } };
       }
     }
@@ -266,18 +266,18 @@ beforeAll(async () => {
 
 /** Returns the fields for which the core refuses a request, or a lead in it; undefined: it is not refused as invalid. */
 async function fieldsRefusedByCore(rpc: string, { input, methodKind }: DescMethod, request: JsonObject) {
-  const fieldsOf = ({ reason, fields = [] }: Refused) => (reason === 'INVALID_REQUEST' ? fields : undefined);
+  const listFields = ({ reason, fields = [] }: Refused) => (reason === 'INVALID_REQUEST' ? fields : undefined);
   const call: Promise<unknown> =
     methodKind === 'unary'
       ? caller.call(rpc, {}, { bytes: toBinary(input, fromJson(input, request)) })
       : drain(rpc, request, toBinary(input, fromJson(input, request)));
   const [answer] = await Promise.allSettled([call]);
-  if (answer.status === 'rejected') return fieldsOf(await refusalOf(call));
+  if (answer.status === 'rejected') return listFields(await findRefusal(call));
   const { results = [] } = (answer.value ?? {}) as { results?: { error?: PackedStatus }[] };
-  return results.map(({ error }) => error && fieldsOf(refusalIn(error))).find(Boolean);
+  return results.map(({ error }) => error && listFields(refusalIn(error))).find(Boolean);
 }
 
-type Refused = Awaited<ReturnType<typeof refusalOf>>;
+type Refused = Awaited<ReturnType<typeof findRefusal>>;
 
 /** Whether one of the fields in a refusal is the changed one, contains it, or is part of it. */
 const isNamed = ({ path }: Variant, fields: readonly string[]) => {
@@ -302,7 +302,7 @@ const used = new Set<string>();
  * The number of texts with the same rule that get all values. Further texts get only the values at which the rule's verdict changes, which
  * show whether the core applies that rule to them.
  */
-const TEXTS_OF_A_RULE = sizeOf('TEXTS_OF_A_RULE', { usual: 1, soak: 1000 });
+const TEXTS_OF_A_RULE = testSize('TEXTS_OF_A_RULE', { usual: 1, soak: 1000 });
 const textsByRule = new Map<string, Set<string>>();
 
 /** Whether all values of a field are tried. A field without a rule in the contract has its own rule in the core. */
@@ -327,7 +327,7 @@ test.each(methods)('the rules of the contract and of the core agree on the reque
   expect([isRefusedByRules(request), await fieldsRefusedByCore(rpc, method, request)]).toEqual([false, undefined]);
 
   const [stricter, looser, unnamed]: [Variant[], Variant[], Variant[]] = [[], [], []];
-  const variants = [...variantsOf(method.input, request)].map((variant) => ({
+  const variants = [...makeVariants(method.input, request)].map((variant) => ({
     ...variant,
     byRules: isRefusedByRules(variant.request),
   }));
@@ -402,7 +402,7 @@ interface Moment {
 }
 
 /** Yields the times and durations of a request. */
-function* momentsOf(
+function* makeMoments(
   desc: DescMessage,
   message: Record<string, unknown>,
   names: readonly string[] = [],
@@ -414,7 +414,7 @@ function* momentsOf(
     if (isDuration || field.message.typeName === 'google.protobuf.Timestamp') {
       // UpdateLead ignores the times of its lead.
       if (each[0]) yield { message: each[0], names: path, isDuration };
-    } else for (const inner of each) if (inner) yield* momentsOf(field.message, inner, path);
+    } else for (const inner of each) if (inner) yield* makeMoments(field.message, inner, path);
   }
 }
 
@@ -427,7 +427,7 @@ test.each(methods)(
   async (rpc, method) => {
     if (method.methodKind !== 'unary') return;
     const message = () => fromJson(method.input, REQUESTS[rpc]?.() as JsonObject) as unknown as Record<string, unknown>;
-    const count = [...momentsOf(method.input, message())].length;
+    const count = [...makeMoments(method.input, message())].length;
     for (let index = 0; index < count; index += 1) {
       for (const change of [
         { nanos: -1 },
@@ -438,7 +438,7 @@ test.each(methods)(
         { seconds: 9_223_372_036_854_775_807n },
       ]) {
         const changed = message();
-        const { message: moment, names, isDuration } = [...momentsOf(method.input, changed)][index] as Moment;
+        const { message: moment, names, isDuration } = [...makeMoments(method.input, changed)][index] as Moment;
         // The core cuts a wait that is longer than its own.
         if (isDuration && (change.seconds ?? 0n) > 0n) continue;
         // Ranges may begin before 1970.
@@ -452,7 +452,7 @@ test.each(methods)(
         const [answer] = await Promise.allSettled([call]);
         const refusal =
           answer.status === 'rejected'
-            ? await refusalOf(call)
+            ? await findRefusal(call)
             : refusalIn(answer.value.results?.[0]?.error as PackedStatus);
         const isNamed = refusal.fields?.some((field) => field.split('.').at(-1) === names.at(-1));
         moments.add(`${rpc} ${names.join('.')}`);
@@ -474,7 +474,7 @@ function most(power: number, isAllowed: (number: number) => boolean): number {
   return number === 2 * power - 1 ? 0 : number;
 }
 
-const bytesOf = (value: JsonValue) => Buffer.byteLength(JSON.stringify(value));
+const makeBytes = (value: JsonValue) => Buffer.byteLength(JSON.stringify(value));
 
 type IsAllowed = (value: JsonObject) => boolean;
 
@@ -488,12 +488,12 @@ function longest(desc: DescMessage, request: JsonObject, isAllowed: IsAllowed): 
     const isList = field.fieldKind === 'list';
     const put = (each: JsonValue, count = 1) => ({ ...best, [name]: isList ? Array(count).fill(each) : each });
     const offer = (value: JsonObject) => {
-      if (bytesOf(value) > bytesOf(best) && isAllowed(value)) best = value;
+      if (makeBytes(value) > makeBytes(best) && isAllowed(value)) best = value;
     };
     if (field.message && !(field.message.typeName in OF_TYPES)) {
       offer(put(longest(field.message, first as JsonObject, (inner) => isAllowed(put(inner)))));
     } else {
-      for (const each of elementsOf(field)) offer(put(each));
+      for (const each of makeElements(field)) offer(put(each));
       for (const one of field.scalar === ScalarType.STRING ? ['a', 'A', '1', '🦉'] : []) {
         for (const end of ['', '@b']) {
           const count = most(2048, (count) => isAllowed(put(one.repeat(count) + end)));
@@ -510,14 +510,14 @@ function longest(desc: DescMessage, request: JsonObject, isAllowed: IsAllowed): 
   return best;
 }
 
-const longestOf = (rpc: string, input: DescMessage) =>
+const makeLongest = (rpc: string, input: DescMessage) =>
   longest(input, REQUESTS[rpc]?.() as JsonObject, (request) => {
     return validator.validate(input, fromJson(input, request)).kind === 'valid';
   });
 
 test('the longest message has as many elements as allowed, each with its longest values', () => {
   const [, { input }] = methods.find(([rpc]) => rpc === SET_ASIDE) ?? expect.fail();
-  const { leads } = longestOf(SET_ASIDE, input) as { leads: JsonObject[] };
+  const { leads } = makeLongest(SET_ASIDE, input) as { leads: JsonObject[] };
   expect(leads).toHaveLength(500);
   expect(leads[0]).toMatchObject({ studioId: 'a'.repeat(64), reason: 'A'.repeat(63), revision: '9007199254740991' });
 });
@@ -565,7 +565,7 @@ async function answerTo(rpc: string, contentType: string, message: Uint8Array): 
 test.each(allMethods.filter(([rpc]) => rpc !== WATCH))(
   '%s reads the largest message that its rules allow',
   async (rpc, { input }) => {
-    const message = fromJson(input, OF_GATEWAYS[rpc] ?? longestOf(rpc, input));
+    const message = fromJson(input, OF_GATEWAYS[rpc] ?? makeLongest(rpc, input));
     const [binary, json] = [
       toBinary(input, message),
       Buffer.from(toJsonString(input, message, { registry: contract })),

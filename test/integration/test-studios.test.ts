@@ -38,7 +38,7 @@ const pulled = async (consumer = '') =>
 const exported = async (request: { studioId?: string; includeTestStudios?: boolean; resumeToken?: string }) =>
   (await Array.fromAsync(crm.leads.exportLeads(request))).flatMap(({ leads }) => leads.map(({ id }) => id)).toSorted();
 
-const fieldsOf = (call: Promise<unknown>) =>
+const readFields = (call: Promise<unknown>) =>
   call.then(
     () => expect.fail('it is not refused'),
     (error) =>
@@ -60,7 +60,7 @@ describe('a test studio', () => {
     const included = await create('tests', { allStudios: true, includeTestStudios: true }, ALL_LEADS);
     expect(included.consumer).toMatchObject({ allStudios: true, includeTestStudios: true });
     await create('named', { studioIds: [TEST] });
-    expect(await fieldsOf(create('wrong', { studioIds: [TEST], includeTestStudios: true }))).toEqual([
+    expect(await readFields(create('wrong', { studioIds: [TEST], includeTestStudios: true }))).toEqual([
       'consumer.includeTestStudios',
     ]);
     const key = randomUUID();
@@ -75,7 +75,7 @@ describe('a test studio', () => {
     expect(await pulled('tests')).toEqual([before, ordinary, test].toSorted());
     await crm.leads.resendLeads({ studioId: TEST });
     await crm.leads.resendLeads({ studioId: TEST, consumer: 'named' });
-    expect(await fieldsOf(crm.leads.resendLeads({ studioId: TEST, consumer: 'all' }))).toEqual(['studioId']);
+    expect(await readFields(crm.leads.resendLeads({ studioId: TEST, consumer: 'all' }))).toEqual(['studioId']);
     expect(await pulled()).toEqual([ordinary]);
     expect(await pulled('all')).toEqual([ordinary]);
     expect(await pulled('named')).toEqual([before, test].toSorted());

@@ -7,7 +7,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { framed, onStream } from '../security/http2-wire.ts';
 import { CORE_TOKEN, requestBytes } from '../support/grpc.ts';
 import { growth, scrape } from '../support/metrics.ts';
-import { addressOf, type RunningProcess, start } from '../tools/processes.ts';
+import { type RunningProcess, readAddress, start } from '../tools/processes.ts';
 
 let folder: string;
 let core: RunningProcess;
@@ -18,7 +18,7 @@ beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), 'lead-intake-test-'));
   const env = { CORE_TOKEN, CORE_METRICS_ADDRESS: '127.0.0.1:0', DATABASE_URL: `sqlite:${join(folder, 'leads.db')}` };
   core = start('src/main.ts', { env });
-  session = connect(await addressOf(core));
+  session = connect(await readAddress(core));
   [, metricsUrl = ''] = await core.printed(/(http:\/\/[0-9.:]+\/metrics)/);
 });
 afterAll(async () => {

@@ -15,10 +15,10 @@ export const ERASURE_BUGS: readonly PlantedBug[] = [
   },
   {
     name: 'the time for retention follows a clock immediately',
-    suite: 'test/unit/retention-turns.test.ts',
+    suite: 'test/unit/retention-lease.test.ts',
     caughtBy: 'retention time does not jump with a clock, however often cores start',
     patches: [
-      { file: 'src/usecases/retention-turns.ts', find: 'Math.min(at - seen.at, 2 * this.#idleMs)', put: 'Infinity' },
+      { file: 'src/usecases/retention-lease.ts', find: 'Math.min(at - seen.at, 2 * this.#idleMs)', put: 'Infinity' },
     ],
   },
   {

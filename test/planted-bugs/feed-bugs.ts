@@ -33,11 +33,11 @@ export const FEED_BUGS: readonly PlantedBug[] = [
     suite: ON_MONGO,
     caughtBy: ONE_WRITE,
     patches: [
-      { file: 'src/store/mongo/lead-documents.ts', find: 'changes: mark', put: '...{}' },
+      { file: 'src/store/mongo/lead-documents.ts', find: 'changes: pending', put: '...{}' },
       {
         file: 'src/store/mongo/leads.ts',
-        find: 'claimed = write.claims?.contactKeys ?? [];',
-        put: 'claimed = write.claims?.contactKeys ?? []; const second = { $set: { changes: write.mark } } as any; setTimeout(() => leads.updateOne({ studioId, _id }, second).catch(() => {}), 1000);',
+        find: 'taken = write.keys?.contactKeys ?? [];',
+        put: 'taken = write.keys?.contactKeys ?? []; const second = { $set: { changes: write.pending } } as any; setTimeout(() => leads.updateOne({ studioId, _id }, second).catch(() => {}), 1000);',
       },
     ],
   },

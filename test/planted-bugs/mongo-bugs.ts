@@ -52,11 +52,11 @@ export const MONGO_BUGS: readonly PlantedBug[] = [
     suite: BATCHES_SUITE,
     caughtBy: 'no lead is lost or doubled when replies to inserts get lost by cut, 4 times',
     patches: [
-      { file: LEADS, find: 'const document = leadDocument(lead, claims, now, by);', put: '' },
+      { file: LEADS, find: 'const document = leadDocument(lead, keys, now, by);', put: '' },
       {
         file: LEADS,
         find: 'const { refusal } = await inserts.submit(document, deadline);',
-        put: `const document = leadDocument({ ...lead, id: crypto.randomUUID() }, claims, now, by);
+        put: `const document = leadDocument({ ...lead, id: crypto.randomUUID() }, keys, now, by);
         const { refusal } = await inserts.submit(document, deadline);`,
       },
     ],
@@ -97,7 +97,7 @@ export const MONGO_BUGS: readonly PlantedBug[] = [
     suite: STORE,
     caughtBy: "audit events keep the order of changes to a studio or key, whatever the writers' clocks",
     patches: [
-      { file: 'src/store/mongo/audit.ts', find: 'Math.max(place, event.time.getTime())', put: 'event.time.getTime()' },
+      { file: 'src/store/mongo/audit.ts', find: 'Math.max(order, event.time.getTime())', put: 'event.time.getTime()' },
     ],
   },
 ];

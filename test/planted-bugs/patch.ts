@@ -59,7 +59,7 @@ function placesOfCode(root: SgNode, source: string, { find, put }: CodePatch): P
     const context = contextOf(find);
     if (!isWhole(context, kind, find)) continue;
     const found = root.findAll({ rule: { pattern: kind ? { context, selector: kind } : context } });
-    if (found.length > 0) return found.map((node) => ({ ...rangeOf(node), put: withParts(put, node, source) }));
+    if (found.length > 0) return found.map((node) => ({ ...findRange(node), put: withParts(put, node, source) }));
   }
   return [];
 }
@@ -74,20 +74,20 @@ function isWhole(context: string, kind: string | undefined, code: string): boole
 const withParts = (put: string, found: SgNode, source: string): string =>
   put.replace(/(\$\$\$|\$)([A-Z]+)/g, (_, mark: string, name: string) => {
     const parts = mark === '$' ? [found.getMatch(name)] : found.getMultipleMatches(name);
-    const ranges = parts.filter((part) => part !== null).map(rangeOf);
+    const ranges = parts.filter((part) => part !== null).map(findRange);
     return source.slice(ranges.at(0)?.start ?? 0, ranges.at(-1)?.end ?? 0);
   });
 
 function placesOfText(root: SgNode, source: string, { text, put }: TextPatch): Place[] {
   const texts = root.findAll({ rule: { any: ['string', 'template_string', 'regex'].map((kind) => ({ kind })) } });
-  const ranges = texts.map(rangeOf);
+  const ranges = texts.map(findRange);
   const words = text.trim().split(/\s+/).map(RegExp.escape).join('\\s+');
   return [...source.matchAll(new RegExp(words, 'g'))]
     .map(({ 0: { length }, index }) => ({ start: index, end: index + length, put }))
     .filter((place) => ranges.some(({ start, end }) => start < place.start && place.end < end));
 }
 
-function rangeOf(node: SgNode): { readonly start: number; readonly end: number } {
+function findRange(node: SgNode): { readonly start: number; readonly end: number } {
   const { start, end } = node.range();
   return { start: start.index, end: end.index };
 }

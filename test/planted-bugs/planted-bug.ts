@@ -31,16 +31,16 @@ export interface VariantReport {
  * fault, because transforming them again would take most of the time.
  */
 export function plant(patches: readonly Patch[]): Plugin {
-  const patchesOf = (id: string) => patches.filter(({ file }) => id.split('?')[0] === join(ROOT, file));
+  const findPatches = (id: string) => patches.filter(({ file }) => id.split('?')[0] === join(ROOT, file));
   return {
     name: 'planted-bug',
     enforce: 'pre',
     api: { vitest: { ignoreFsModuleCache: true } },
     configureVitest({ defineCacheKeyGenerator }) {
-      defineCacheKeyGenerator(({ id }) => JSON.stringify(patchesOf(id)));
+      defineCacheKeyGenerator(({ id }) => JSON.stringify(findPatches(id)));
     },
     transform(code, id) {
-      const ofFile = patchesOf(id);
+      const ofFile = findPatches(id);
       return ofFile.length === 0 ? undefined : ofFile.reduce(patched, code);
     },
   };

@@ -21,7 +21,7 @@ function expectAllCaught(database: keyof typeof PLANTED_BUGS, env: () => Record<
     reports = await runVariants(database, env());
   }, RUN_MS);
 
-  const reportOf = (name: string): VariantReport =>
+  const findReport = (name: string): VariantReport =>
     reports.find(({ variant }) => variant === name) ?? {
       variant: name,
       caught: [],
@@ -30,7 +30,7 @@ function expectAllCaught(database: keyof typeof PLANTED_BUGS, env: () => Record<
 
   // @proves crashes-39
   test.each(bugs)('the planted bug is caught: $name', ({ name, caughtBy }) => {
-    const { caught, errors } = reportOf(name);
+    const { caught, errors } = findReport(name);
     expect(caught, errors.join('\n')).toContain(caughtBy);
   });
 }

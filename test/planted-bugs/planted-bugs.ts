@@ -35,7 +35,7 @@ const names = (bug: Pick<PlantedBug, 'patches'> & Partial<PlantedBug>, pattern: 
   [bug.suite ?? '', ...bug.patches.map(({ file }) => file)].some((file) => pattern.test(file));
 
 /** Returns the database on which the fault shows in a simulation; Redis is used with MongoDB. */
-export const databaseOf = (bug: Pick<PlantedBug, 'patches'>): keyof typeof PLANTED_BUGS =>
+export const findDatabase = (bug: Pick<PlantedBug, 'patches'>): keyof typeof PLANTED_BUGS =>
   names(bug, /mongo|redis|count-quota/) ? 'MongoDB' : 'SQLite';
 
 /** Returns the variant for the suite that knows a deployment from outside only. */

@@ -42,7 +42,7 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
     ],
   },
   {
-    name: 'several open leads may claim one contact',
+    name: 'several open leads may hold one contact',
     isSeenOutside: true,
     suite: STORE,
     caughtBy: "another key for a contact with an open lead gets that lead's id, and nothing is written",
@@ -135,9 +135,9 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
     ],
   },
   {
-    name: 'a lead does not claim the digits of its contact',
+    name: 'a lead does not hold the digits of its contact',
     suite: STORE,
-    caughtBy: 'a late call with claims of the former region creates no second lead for the same text',
+    caughtBy: 'a late call with keys of the former region creates no second lead for the same text',
     patches: [
       {
         file: 'src/domain/phone-number.ts',
@@ -180,7 +180,7 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
   {
     name: 'a public lead is returned with an impossible name',
     suite: STORE,
-    caughtBy: 'an unreadable lead fails only its own requests, is left out of lists, and keeps its claims',
+    caughtBy: 'an unreadable lead fails only its own requests, is left out of lists, and keeps its keys',
     patches: [
       { file: 'src/store/checked.ts', find: 'isJsonText(read.displayName, BOUNDS.displayName.max)', put: 'true' },
     ],

@@ -9,7 +9,7 @@ import { CORE_TOKEN, startTestCore } from '../support/grpc.ts';
 import { growth, scrape } from '../support/metrics.ts';
 import { destroyedAtLast, sendSlowly } from '../support/slow-sender.ts';
 import { anAuthority, writeCertificate } from '../tools/certificates.ts';
-import { addressOf, type RunningProcess, sharedFolder, start } from '../tools/processes.ts';
+import { type RunningProcess, readAddress, sharedFolder, start } from '../tools/processes.ts';
 import { callBlock, FLAG, FRAME, frame, framesIn, onStream, opening, wire } from './http2-wire.ts';
 
 const LIST = '/leadintake.v1.LeadIntakeService/ListLeads';
@@ -35,7 +35,7 @@ beforeAll(async () => {
       DATABASE_URL: `sqlite:${join(folder(), 'leads.db')}`,
     },
   });
-  port = Number(new URL(await addressOf(core)).port);
+  port = Number(new URL(await readAddress(core)).port);
   [, metricsUrl = ''] = await core.printed(/(http:\/\/[0-9.:]+\/metrics)/);
 });
 afterAll(() => core?.kill());

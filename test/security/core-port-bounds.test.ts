@@ -13,7 +13,7 @@ import {
 } from '../../src/port/connections.ts';
 import { openStore } from '../../src/store/open-store.ts';
 import { cpuSeconds, memoryMb } from '../crash/memory.ts';
-import { aLead, aStudio as aStudioRecord, BY, claimsOf, NOW, times } from '../support/builders.ts';
+import { aLead, aStudio as aStudioRecord, BY, keysFor, NOW, times } from '../support/builders.ts';
 import {
   aCreateLeadRequest,
   CORE_TOKEN,
@@ -22,7 +22,7 @@ import {
   requestBytes,
   startTestCore,
 } from '../support/grpc.ts';
-import { addressOf, type RunningProcess, sharedFolder, start } from '../tools/processes.ts';
+import { type RunningProcess, readAddress, sharedFolder, start } from '../tools/processes.ts';
 import {
   aReset,
   callBlock,
@@ -92,7 +92,7 @@ describe('a core in a separate process', () => {
     caller?.close();
     await core?.kill();
     core = start('src/main.ts', { env: { CORE_TOKEN, DATABASE_URL: `sqlite:${join(folder(), `${newId()}.db`)}` } });
-    url = await addressOf(core);
+    url = await readAddress(core);
     port = Number(new URL(url).port);
     caller = grpcCaller(`127.0.0.1:${port}`);
     await aStudio(caller, 0);
@@ -343,7 +343,7 @@ describe('over time,', () => {
     session.settings({ initialWindowSize: 2 ** 31 - 1 });
     session.setLocalWindowSize(2 ** 31 - 1);
     const ended = vi.fn();
-    const statuses = Promise.all([...pages, last].map(statusOf)).finally(ended);
+    const statuses = Promise.all([...pages, last].map(readStatus)).finally(ended);
     while (ended.mock.calls.length === 0) await pass(1);
     expect(await statuses).toEqual(times(121, () => 0));
     await stopped;
@@ -356,7 +356,7 @@ describe('over time,', () => {
     // The messages are equal and so large that each begins only after the client has read the previous one.
     await store.putStudio(aStudioRecord({ id: LARGE_STUDIO }), BY);
     const leads = times(5000, () => aLead({ studioId: LARGE_STUDIO, createdAt: NOW, note: 'x'.repeat(2000) }));
-    await Promise.all(leads.map((lead) => store.createLead(lead, claimsOf(lead))));
+    await Promise.all(leads.map((lead) => store.createLead(lead, keysFor(lead))));
     await store.close();
     const session = sessionTo(core.url, { settings: { initialWindowSize: 16_384 } });
     const [read, unread] = times(2, () => {
@@ -371,8 +371,8 @@ describe('over time,', () => {
       await pass(1);
     }
 
-    expect(await statusOf(read)).toBe(0);
-    expect(await statusOf(unread)).toBeUndefined();
+    expect(await readStatus(read)).toBe(0);
+    expect(await readStatus(unread)).toBeUndefined();
   });
 
   // @proves bounds-64
@@ -392,7 +392,7 @@ describe('over time,', () => {
 });
 
 /** Reads a call to its end and returns its status, or undefined if the stream was aborted. */
-async function statusOf(stream: ClientHttp2Stream): Promise<number | undefined> {
+async function readStatus(stream: ClientHttp2Stream): Promise<number | undefined> {
   let status: number | undefined;
   stream.on('trailers', (trailers) => {
     status = Number(trailers['grpc-status']);

@@ -9,7 +9,7 @@ import { type CallerEntries, tokenHash } from '../../src/callers-file.ts';
 import { MAX_AUTHENTICATED_CONNECTIONS } from '../../src/port/connections.ts';
 import { times } from '../support/builders.ts';
 import { CORE_TOKEN, grpcCaller, requestBytes } from '../support/grpc.ts';
-import { addressOf, run, temporaryFolder } from '../tools/processes.ts';
+import { readAddress, run, temporaryFolder } from '../tools/processes.ts';
 import {
   callBlock,
   FLAG,
@@ -58,17 +58,17 @@ test('a caller with all connections does not lock out others and is disconnected
   put({ reader, website });
   const env = { CORE_TOKEN, CORE_CALLERS_FILE: file, DATABASE_URL: `sqlite:${join(temporaryFolder(), 'l.db')}` };
   const core = run('src/main.ts', { env });
-  const url = await addressOf(core);
+  const url = await readAddress(core);
   const port = Number(new URL(url).port);
   const admin = grpcCaller(`127.0.0.1:${port}`);
   onTestFinished(() => admin.close());
   await admin.call('DirectoryService/PutStudio', { studio: { id: 'studio-1', status: 'STUDIO_STATUS_ACTIVE' } });
-  const sessionOf = () => {
+  const openSession = () => {
     const session = connect(url).on('error', () => {});
     onTestFinished(() => session.destroy());
     return session;
   };
-  const established = sessionOf();
+  const established = openSession();
   const exchange = established.request(grpcCall(EXCHANGE, as(GATEWAY))).on('error', () => {});
   const anItem = requestBytes('ExchangeService/Exchange', {
     items: [{ secretSha256: Buffer.alloc(32), authenticate: {} }],
@@ -83,7 +83,7 @@ test('a caller with all connections does not lock out others and is disconnected
     all.push(...(await Promise.all(times(64, () => anExport(port)))));
   }
   const others = await Promise.all(
-    times(32, () => onStream(sessionOf(), grpcCall(EXCHANGE, as(GATEWAY)), framed(anItem))),
+    times(32, () => onStream(openSession(), grpcCall(EXCHANGE, as(GATEWAY)), framed(anItem))),
   );
   expect(others.map(({ grpcStatus }) => grpcStatus)).toEqual(times(32, () => 0));
   expect(ended).not.toHaveBeenCalled();

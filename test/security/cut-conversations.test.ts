@@ -8,7 +8,7 @@ import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { newKeySecret } from '../../common/rules/key-secret.ts';
 import { LEADS } from '../support/service.ts';
 import { anAuthority, writeCertificate } from '../tools/certificates.ts';
-import { addressOf, type RunningProcess, sharedFolder, start } from '../tools/processes.ts';
+import { type RunningProcess, readAddress, sharedFolder, start } from '../tools/processes.ts';
 import { freePort } from '../tools/servers.ts';
 
 const lines = (...all: string[]) => `${all.join('\r\n')}\r\n\r\n`;
@@ -76,14 +76,14 @@ async function overTls(url: string, localPort?: number) {
 
 async function aGateway(): Promise<Port> {
   const running = start('gateway/main.ts', { env: { CORE_URL: 'http://127.0.0.1:1' } });
-  const url = await addressOf(running);
+  const url = await readAddress(running);
   return { running, open: () => plain(url) };
 }
 
 async function aCore(env: Record<string, string> = {}): Promise<Port & { readonly url: string }> {
   const database = `sqlite:${join(folder(), `${randomUUID()}.db`)}`;
   const running = start('src/main.ts', { env: { CORE_TOKEN, DATABASE_URL: database, ...env } });
-  const url = await addressOf(running);
+  const url = await readAddress(running);
   return { running, url, open: () => plain(url) };
 }
 

@@ -57,7 +57,8 @@ const BY_HEAD: readonly [what: string, status: number, line: string, headers: ()
 ];
 
 /** Returns a Host header unless the headers have one. */
-const hostOf = (headers: readonly string[]) => (headers.some((each) => each.startsWith('Host:')) ? [] : ['Host: a']);
+const missingHost = (headers: readonly string[]) =>
+  headers.some((each) => each.startsWith('Host:')) ? [] : ['Host: a'];
 
 /** How the body is sent, and what else ends a connection. */
 const FRAMINGS: readonly (readonly [what: string, version: string, headers: readonly string[], body: Buffer])[] = [
@@ -88,7 +89,7 @@ describe('early responses to clients that send everything before they read', () 
   describe.each(BY_HEAD)('by %s:', (_, status, line, headersOf) => {
     test.concurrent.each(FRAMINGS)('a late reader gets the response: %s', async (framing, version, headers, body) => {
       const expected = framing.endsWith('unknown expectation') ? 400 : status;
-      const head = lines(`${line} HTTP/${version}`, ...hostOf(headersOf()), ...headersOf(), ...headers, '');
+      const head = lines(`${line} HTTP/${version}`, ...missingHost(headersOf()), ...headersOf(), ...headers, '');
       expect(await answersTo(head, body)).toEqual([expected]);
     });
   });
@@ -117,7 +118,7 @@ describe('early responses to clients that send everything before they read', () 
     const expectation = ['Expect: 100-continue', `Content-Length: ${LONG.length}`, 'Connection: close'];
     const socket = await aConnection();
     const received = text(socket);
-    socket.end(lines(`${line} HTTP/1.1`, ...hostOf(headersOf()), ...headersOf(), ...expectation, ''));
+    socket.end(lines(`${line} HTTP/1.1`, ...missingHost(headersOf()), ...headersOf(), ...expectation, ''));
     expect(await received).toMatch(new RegExp(`^HTTP/1.1 ${status} `));
   });
 });

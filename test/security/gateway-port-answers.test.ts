@@ -5,7 +5,7 @@ import { PUBLIC_URL } from '../support/documented.ts';
 import { growth, scrape } from '../support/metrics.ts';
 import { rawRequest } from '../support/raw-http.ts';
 import { CORE_TOKEN, expectProblem } from '../support/service.ts';
-import { addressOf, type RunningProcess, sharedFolder, start } from '../tools/processes.ts';
+import { type RunningProcess, readAddress, sharedFolder, start } from '../tools/processes.ts';
 import { REFUSED } from './gateway-refusals.ts';
 
 const folder = sharedFolder();
@@ -19,7 +19,7 @@ let clients: CoreClients;
 beforeAll(async () => {
   const core = start('src/main.ts', { env: { CORE_TOKEN, DATABASE_URL: `sqlite:${join(folder(), 'leads.db')}` } });
   processes.push(core);
-  const CORE_URL = await addressOf(core);
+  const CORE_URL = await readAddress(core);
   clients = connectToCore(CORE_URL, CORE_TOKEN);
   gateway = start('gateway/main.ts', {
     env: {
@@ -31,7 +31,7 @@ beforeAll(async () => {
     },
   });
   processes.push(gateway);
-  url = await addressOf(gateway);
+  url = await readAddress(gateway);
   [, metricsUrl = ''] = await gateway.printed(/(http:\/\/[0-9.:]+\/metrics)/);
   ({ secret } = await arrangeStudio(clients));
 });

@@ -10,14 +10,14 @@ import { LeadView } from '../../proto/gen/leadintake/v1/lead_intake_pb.ts';
 import { times } from '../support/builders.ts';
 import { arrangeStudio, type CoreClients, connectToCore } from '../support/core-clients.ts';
 import { LEADS, type LeadJson, PUBLIC_URL, type StudioWithKey } from '../support/service.ts';
-import { addressOf, type RunningProcess, sharedFolder, start } from '../tools/processes.ts';
-import { sizeOf } from '../tools/size-of.ts';
+import { type RunningProcess, readAddress, sharedFolder, start } from '../tools/processes.ts';
+import { testSize } from '../tools/test-size.ts';
 import { describeRequest, type HostileRequest, hostileRequests, type World } from './hostile-requests.ts';
 import { RawClient } from './raw-client.ts';
 import { judge, type Verdict } from './response-rules.ts';
 
 /** The number of requests. */
-const COUNT = sizeOf('HOSTILE_COUNT', { usual: 8000, soak: 1_000_000 });
+const COUNT = testSize('HOSTILE_COUNT', { usual: 8000, soak: 1_000_000 });
 
 /** The seed of the requests; the same seed generates the same requests. */
 const SEED = Number(process.env.HOSTILE_SEED ?? randomBytes(4).readInt32LE());
@@ -43,9 +43,9 @@ let studios: { readonly known: readonly StudioWithKey[]; readonly scratch: Studi
 beforeAll(async () => {
   const env = { CORE_TOKEN, NODE_OPTIONS: LITTLE_MEMORY };
   core = start('src/main.ts', { env: { ...env, DATABASE_URL: `sqlite:${join(folder(), 'leads.db')}` } });
-  const coreUrl = await addressOf(core);
+  const coreUrl = await readAddress(core);
   gateway = start('gateway/main.ts', { env: { ...env, CORE_URL: coreUrl, PUBLIC_URL, QUOTA_LIMIT: '1000000000' } });
-  url = await addressOf(gateway);
+  url = await readAddress(gateway);
   crm = connectToCore(coreUrl, CORE_TOKEN);
   ({ world, studios } = await aWorld());
 });

@@ -11,7 +11,7 @@ import {
   expectLead,
   expectProblem,
   type LeadJson,
-  leadOf,
+  readLead,
   type StudioWithKey,
 } from '../support/service.ts';
 
@@ -21,8 +21,8 @@ let other: StudioWithKey & { readonly leadId: string; readonly cursor: string };
 
 beforeAll(async () => {
   const studio = await service.aStudioWithKey();
-  const { id: leadId } = await leadOf(await service.post(studio.secret, aCapture({ displayName: 'Not yours' })), 201);
-  await leadOf(await service.post(studio.secret, aCapture()), 201);
+  const { id: leadId } = await readLead(await service.post(studio.secret, aCapture({ displayName: 'Not yours' })), 201);
+  await readLead(await service.post(studio.secret, aCapture()), 201);
   const cursor = ((await (await service.get(studio.secret, '?limit=1')).json()) as { nextCursor: string }).nextCursor;
   other = { ...studio, leadId, cursor };
 });
@@ -268,12 +268,12 @@ describe('a resource of another studio gets the same response as one that does n
     const { secret, studioId } = await service.aStudioWithKey();
     const key = { 'idempotency-key': randomUUID() };
     const capture = aCapture();
-    const theirs = await leadOf(await service.post(other.secret, capture, key), 201);
+    const theirs = await readLead(await service.post(other.secret, capture, key), 201);
 
     const response = await service.post(secret, capture, key);
 
     expect(response.headers.has('idempotent-replayed')).toBe(false);
-    expect((await leadOf(response, 201)).id).not.toBe(theirs.id);
+    expect((await readLead(response, 201)).id).not.toBe(theirs.id);
     expect(await service.countLeads(studioId)).toBe(1);
   });
 });

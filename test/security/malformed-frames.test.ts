@@ -19,7 +19,7 @@ import {
   grpcCaller,
   requestBytes,
 } from '../support/grpc.ts';
-import { addressOf, type RunningProcess, sharedFolder, start } from '../tools/processes.ts';
+import { type RunningProcess, readAddress, sharedFolder, start } from '../tools/processes.ts';
 import {
   aReset,
   callBlock,
@@ -58,7 +58,7 @@ beforeAll(async () => {
   core = start('src/main.ts', {
     env: { CORE_TOKEN, DATABASE_URL: `sqlite:${join(folder(), 'leads.db')}`, NODE_OPTIONS: LITTLE_MEMORY },
   });
-  url = await addressOf(core);
+  url = await readAddress(core);
   port = Number(new URL(url).port);
   caller = grpcCaller(`127.0.0.1:${port}`);
 });
@@ -110,13 +110,13 @@ function filled(bytes: Uint8Array, length: number): Buffer {
 /** gRPC's status for exceeding a limit. */
 const INVALID_ARGUMENT = 3;
 
-const pathOf = (rpc: string) => `/leadintake.v1.${rpc}`;
+const toPath = (rpc: string) => `/leadintake.v1.${rpc}`;
 
 /** The headers of a gRPC call; undefined removes one. */
 function grpcHeaders(overrides: OutgoingHttpHeaders = {}): OutgoingHttpHeaders {
   const headers: OutgoingHttpHeaders = {
     ':method': 'POST',
-    ':path': pathOf(CREATE),
+    ':path': toPath(CREATE),
     'content-type': 'application/grpc',
     te: 'trailers',
     authorization: `Bearer ${CORE_TOKEN}`,
@@ -214,7 +214,7 @@ describe('a malformed message in JSON', () => {
     ['a number outside its type', '{"studioId":"a","pageSize":1e99}', 'LeadIntakeService/ListLeads'],
     ['a time that does not exist', '{"expireTime":"2026-02-30T99:99:99Z"}', 'ApiKeyService/CreateApiKey'],
   ])('a malformed message in JSON is refused and writes nothing: %s', async (_, text, rpc = CREATE) => {
-    const headers = grpcHeaders({ ...asJson, ':path': pathOf(rpc) });
+    const headers = grpcHeaders({ ...asJson, ':path': toPath(rpc) });
     expectRefused(await onStream(session, headers, Buffer.from(text)));
     expect(await leadCount()).toBe(0);
   });
@@ -222,13 +222,13 @@ describe('a malformed message in JSON', () => {
 
 test('an RPC that writes cannot be called by GET', async () => {
   const query = `encoding=proto&base64=1&message=${message().toString('base64url')}`;
-  const headers = grpcHeaders({ ':method': 'GET', ':path': `${pathOf(CREATE)}?${query}`, 'content-type': undefined });
+  const headers = grpcHeaders({ ':method': 'GET', ':path': `${toPath(CREATE)}?${query}`, 'content-type': undefined });
   expectRefused(await onStream(session, headers, Buffer.alloc(0)));
   expect(await leadCount()).toBe(0);
 });
 
 /** Returns a request that is valid or only just invalid, with each field of the contract that the RPC has. */
-function aRequestOf(rpc: string): object {
+function aRequestTo(rpc: string): object {
   const [memberId, apiKeyId, leadId, id, sourceId] = ['member-1', newId(), newId(), newId(), newId()];
   const expireTime = { seconds: 2_000_000_000, nanos: 0 };
   const lead = { studioId, leadId, id: leadId, note: 'x', revision: 1, reason: 'HTTP_500', retryTime: expireTime };
@@ -263,7 +263,7 @@ function aRequestOf(rpc: string): object {
 
 // @proves hostile-1
 test('every RPC refuses random bytes and changed messages, and reveals no internals', async () => {
-  const message = fc.constantFrom(...CONTRACT_RPCS).map((rpc) => ({ rpc, bytes: requestBytes(rpc, aRequestOf(rpc)) }));
+  const message = fc.constantFrom(...CONTRACT_RPCS).map((rpc) => ({ rpc, bytes: requestBytes(rpc, aRequestTo(rpc)) }));
   const changed = fc
     .tuple(message, fc.nat(), fc.uint8Array({ minLength: 1, maxLength: 4 }), fc.nat(4))
     .map(([{ rpc, bytes }, at, by, gone]) => {
@@ -277,7 +277,7 @@ test('every RPC refuses random bytes and changed messages, and reveals no intern
     const outcomes = await Promise.all(
       calls.slice(from, from + 100).map(({ rpc, bytes }) => {
         // Some calls last until the caller ends them.
-        const headers = grpcHeaders({ ':path': pathOf(rpc), 'grpc-timeout': '1S' });
+        const headers = grpcHeaders({ ':path': toPath(rpc), 'grpc-timeout': '1S' });
         return onStream(session, headers, framed(bytes));
       }),
     );
@@ -302,7 +302,7 @@ describe('a connection with invalid HTTP/2', () => {
   }
 
   const open = opening();
-  const head = callBlock(pathOf(CREATE));
+  const head = callBlock(toPath(CREATE));
   const ALL = FLAG.endHeaders | FLAG.endStream;
 
   test.each<[what: string, ...parts: Uint8Array[]]>([
@@ -362,7 +362,7 @@ describe('a flood of frames', () => {
     before = memoryMb(core);
   });
 
-  const head = (extra?: Readonly<Record<string, string>>) => callBlock(pathOf(CREATE), extra);
+  const head = (extra?: Readonly<Record<string, string>>) => callBlock(toPath(CREATE), extra);
 
   /** Writes a flood as fast as the core reads it, until its end or a closed connection, while others call. */
   async function flood(pieces: Iterable<Uint8Array>, { reads = true } = {}): Promise<Socket> {
@@ -459,7 +459,7 @@ describe('a flood of frames', () => {
       await caller.call(CREATE, capture({ note: 'x'.repeat(2000) }));
     }
     const list = framed(requestBytes('LeadIntakeService/ListLeads', { studioId, pageSize: 100 }));
-    const headers = head({ ':path': pathOf('LeadIntakeService/ListLeads'), authorization: `Bearer ${CORE_TOKEN}` });
+    const headers = head({ ':path': toPath('LeadIntakeService/ListLeads'), authorization: `Bearer ${CORE_TOKEN}` });
     await flood(
       [
         frame(FRAME.settings, FLAG.none, 0, NO_WINDOW),

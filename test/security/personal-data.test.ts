@@ -23,7 +23,7 @@ import { file_google_rpc_error_details } from '../../proto/gen/google/rpc/error_
 import { ConsumerStart } from '../../proto/gen/leadintake/v1/consumer_pb.ts';
 import { StudioStatus } from '../../proto/gen/leadintake/v1/directory_pb.ts';
 import { type Lead, LeadSchema, LeadView } from '../../proto/gen/leadintake/v1/lead_intake_pb.ts';
-import { openClaims } from '../../src/domain/contact.ts';
+import { toContactKeys } from '../../src/domain/contact.ts';
 import { newId } from '../../src/domain/new-id.ts';
 import { ALL_SERVICES } from '../../src/rpc/routes.ts';
 import { openStore } from '../../src/store/open-store.ts';
@@ -35,8 +35,8 @@ import {
   anApiKey,
   aStudio,
   BY,
-  claimsOf,
   DAY_MS,
+  keysFor,
   plus,
   STUDIO_ID,
 } from '../support/builders.ts';
@@ -46,7 +46,7 @@ import { type OtlpReceiver, startOtlpReceiver } from '../support/otlp-receiver.t
 import { ID_BYTES } from '../support/raw-sqlite.ts';
 import { Canaries } from '../tools/canaries.ts';
 import { forAllTests } from '../tools/for-all-tests.ts';
-import { addressOf, ROOT, type RunningProcess, sharedFolder, start, temporaryFolder } from '../tools/processes.ts';
+import { ROOT, type RunningProcess, readAddress, sharedFolder, start, temporaryFolder } from '../tools/processes.ts';
 import { framed, onStream } from './http2-wire.ts';
 
 const TOKEN = 'the-token-of-the-tests-of-personal-data';
@@ -54,7 +54,7 @@ const TOKEN = 'the-token-of-the-tests-of-personal-data';
 /** Every method of the core, from the generated descriptors. */
 const METHODS: readonly DescMethod[] = ALL_SERVICES.flatMap(({ methods }) => methods);
 
-const rpcOf = ({ parent, name }: DescMethod): string => `${parent.name}/${name}`;
+const describeRpc = ({ parent, name }: DescMethod): string => `${parent.name}/${name}`;
 
 interface Core {
   readonly core: RunningProcess;
@@ -79,7 +79,7 @@ async function startCore(): Promise<Core> {
       DATABASE_URL: `sqlite:${join(folder(), 'leads.db')}`,
     },
   });
-  const url = await addressOf(core);
+  const url = await readAddress(core);
   return { core, url, crm: connectToCore(url, TOKEN), receiver };
 }
 
@@ -111,7 +111,7 @@ type Values = Readonly<Record<string, JsonValue | undefined>>;
 function filled(
   message: DescMessage,
   values: Values,
-  textOf: (field: DescField) => JsonValue,
+  makeText: (field: DescField) => JsonValue,
   alternative: number,
 ): JsonObject {
   const fields = message.fields.filter(
@@ -130,29 +130,29 @@ function filled(
   function one(field: DescField): JsonValue {
     if (field.message?.typeName === 'google.protobuf.Timestamp') return new Date(Date.now() + 3_600_000).toISOString();
     if (field.message?.typeName === 'google.protobuf.Duration') return '0.1s';
-    if (field.message?.typeName === 'google.protobuf.FieldMask') return String(textOf(field));
-    if (field.message) return filled(field.message, values, textOf, alternative);
+    if (field.message?.typeName === 'google.protobuf.FieldMask') return String(makeText(field));
+    if (field.message) return filled(field.message, values, makeText, alternative);
     if (field.enum) return field.enum.values[1]?.number ?? 0;
     if (field.fieldKind === 'map') throw new Error('no request has a map: say what to put into one');
-    if (field.scalar === ScalarType.STRING) return textOf(field);
-    if (field.scalar === ScalarType.BYTES) return Buffer.from(String(textOf(field))).toString('base64');
+    if (field.scalar === ScalarType.STRING) return makeText(field);
+    if (field.scalar === ScalarType.BYTES) return Buffer.from(String(makeText(field))).toString('base64');
     return field.scalar === ScalarType.BOOL ? true : 5;
   }
 }
 
 /** Returns the requests of a method, one for each alternative of any message in it. */
-function requestsOf(method: DescMethod, values: Values, textOf: (field: DescField) => JsonValue): JsonObject[] {
+function makeRequests(method: DescMethod, values: Values, textOf: (field: DescField) => JsonValue): JsonObject[] {
   const all = [0, 1, 2, 3, 4, 5].map((alternative) => filled(method.input, values, textOf, alternative));
   const seen = new Set<string>();
-  const shapeOf = (value: JsonValue): string => JSON.stringify(value, (_, each) => (isObject(each) ? each : 0));
-  return all.filter((request) => !seen.has(shapeOf(request)) && seen.add(shapeOf(request)));
+  const toShape = (value: JsonValue): string => JSON.stringify(value, (_, each) => (isObject(each) ? each : 0));
+  return all.filter((request) => !seen.has(toShape(request)) && seen.add(toShape(request)));
 }
 
 const isObject = (value: unknown): value is JsonObject => typeof value === 'object' && value !== null;
 
 /** Whether a request of a method can contain free text. */
 const hasText = ({ input }: DescMethod): boolean =>
-  /"canary/.test(JSON.stringify(requestsOf({ input } as DescMethod, {}, () => 'canary')));
+  /"canary/.test(JSON.stringify(makeRequests({ input } as DescMethod, {}, () => 'canary')));
 
 /** A refusal as text, with everything that its caller sees; or the first message of a response. */
 interface Answer {
@@ -293,12 +293,16 @@ describe('the output of a core', () => {
     const canaries = new Canaries();
     for (const transport of transportsTo(core)) {
       for (const method of METHODS) {
-        for (const [index] of requestsOf(method, {}, () => '').entries()) {
+        for (const [index] of makeRequests(method, {}, () => '').entries()) {
           const values = await validValues(core);
-          const request = requestsOf(method, values, anIdLikeMark)[index] ?? {};
-          addTexts(canaries, rpcOf(method), request);
+          const request = makeRequests(method, values, anIdLikeMark)[index] ?? {};
+          addTexts(canaries, describeRpc(method), request);
           const answer = await callOn(transport, method, request);
-          expect([rpcOf(method), request, isRefused(answer) && answer]).toEqual([rpcOf(method), request, false]);
+          expect([describeRpc(method), request, isRefused(answer) && answer]).toEqual([
+            describeRpc(method),
+            request,
+            false,
+          ]);
         }
       }
     }
@@ -310,14 +314,14 @@ describe('the output of a core', () => {
     const canaries = new Canaries();
     for (const transport of transportsTo(core)) {
       for (const method of METHODS.filter(hasText)) {
-        for (const request of requestsOf(method, {}, aMark)) {
-          addTexts(canaries, rpcOf(method), request);
+        for (const request of makeRequests(method, {}, aMark)) {
+          addTexts(canaries, describeRpc(method), request);
           const answer = await callOn(transport, method, request);
           // The reflection protocol repeats each request in its response.
           const shown = method.parent.name === 'ServerReflection' ? (answer.error ?? '') : JSON.stringify(answer);
-          expect([rpcOf(method), request, canaries.in(shown)]).toEqual([rpcOf(method), request, []]);
+          expect([describeRpc(method), request, canaries.in(shown)]).toEqual([describeRpc(method), request, []]);
           if (method.parent.typeName.startsWith('leadintake.'))
-            expect([rpcOf(method), request, isRefused(answer)]).toEqual([rpcOf(method), request, true]);
+            expect([describeRpc(method), request, isRefused(answer)]).toEqual([describeRpc(method), request, true]);
         }
       }
     }
@@ -333,10 +337,10 @@ describe('the output of a core', () => {
     let tried = 0;
     for (const method of METHODS) {
       const values = await validValues(core);
-      for (const request of requestsOf(method, values, anIdLikeMark)) {
+      for (const request of makeRequests(method, values, anIdLikeMark)) {
         for (const [path, changed] of withText(request)) {
           const mark = aMark();
-          canaries.add(`${rpcOf(method)} ${path}`, mark);
+          canaries.add(`${describeRpc(method)} ${path}`, mark);
           const isStream = method.methodKind !== 'unary';
           const body = Buffer.from(JSON.stringify(changed(mark)));
           const { text } = await onStream(
@@ -350,8 +354,8 @@ describe('the output of a core', () => {
             },
             isStream ? framed(body) : body,
           );
-          expect([rpcOf(method), path, canaries.in(Buffer.from(text, 'latin1').toString())]).toEqual([
-            rpcOf(method),
+          expect([describeRpc(method), path, canaries.in(Buffer.from(text, 'latin1').toString())]).toEqual([
+            describeRpc(method),
             path,
             [],
           ]);
@@ -551,7 +555,7 @@ describe('the output of commands', () => {
       note: canaries.add('note', `Sings ${mark} at noon`),
     };
     const contact = { type: 'email', value: person.email } as const;
-    for (const key of openClaims(contact, aStudio()).contactKeys) canaries.add('hash of a contact', key);
+    for (const key of toContactKeys(contact, aStudio()).contactKeys) canaries.add('hash of a contact', key);
     const folder = temporaryFolder();
     const file = (content: string, name = 'file') => {
       const path = join(folder, `${randomUUID()}-${name}`);
@@ -575,10 +579,10 @@ describe('the output of commands', () => {
       aLead({ ...about, contact: { type: 'phone', value: person.phone } }),
       aLead(about),
     ];
-    for (const each of [closed, lead, byPhone, unreadable]) await store.createLead(each, claimsOf(each));
+    for (const each of [closed, lead, byPhone, unreadable]) await store.createLead(each, keysFor(each));
     const typed = { type: 'email', value: canaries.add('contact as typed', person.email.toUpperCase()) } as const;
     const again = aLead({ contact: typed, displayName: `${person.name} again`, note: `${person.note} again` });
-    await store.createLead(again, claimsOf(again), { keepsEnquiry: true });
+    await store.createLead(again, keysFor(again), { keepsEnquiry: true });
     await correctLead(store, byPhone, { note: 'Corrected.' }, { now: by.now });
     await store.close();
     const database = new DatabaseSync(join(folder, 'leads.db'), { timeout: 100_000 });

@@ -91,11 +91,11 @@ function faultFor(
   if (requestId !== undefined && headers['x-request-id'] !== requestId && !isUnreadable)
     return 'has lost its request id';
   if (body.includes('Bearer ')) return 'contains a secret';
-  return capture && captureFaultOf(capture, kind, lead);
+  return capture && findCaptureFault(capture, kind, lead);
 }
 
 /** Returns the fault of the response to a creation that depends on its body alone. */
-function captureFaultOf(body: Buffer, kind: string, lead: LeadJson | undefined): string | undefined {
+function findCaptureFault(body: Buffer, kind: string, lead: LeadJson | undefined): string | undefined {
   const capture = readCapture(body);
   if (capture === undefined)
     return kind === '400 integration_invalid_request' ? undefined : 'is not a valid capture, and not refused';

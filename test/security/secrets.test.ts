@@ -7,7 +7,7 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 
 import { newKeySecret } from '../../common/rules/key-secret.ts';
 import { ApiKeyScope } from '../../proto/gen/leadintake/v1/api_key_pb.ts';
 import { MemberRole, StudioStatus } from '../../proto/gen/leadintake/v1/directory_pb.ts';
-import { openClaims } from '../../src/domain/contact.ts';
+import { toContactKeys } from '../../src/domain/contact.ts';
 import { times } from '../support/builders.ts';
 import { arrangeStudio, type CoreClients, connectToCore } from '../support/core-clients.ts';
 import { describeWithMongo } from '../support/mongodb.ts';
@@ -15,7 +15,7 @@ import { type OtlpReceiver, startOtlpReceiver } from '../support/otlp-receiver.t
 import { lines, rawConversation } from '../support/raw-http.ts';
 import { LEADS, type StudioWithKey } from '../support/service.ts';
 import { Canaries } from '../tools/canaries.ts';
-import { addressOf, type RunningProcess, run, start, temporaryFolder } from '../tools/processes.ts';
+import { type RunningProcess, readAddress, run, start, temporaryFolder } from '../tools/processes.ts';
 import { describeWithRedisServer, freePort, type RedisServer, startRedis } from '../tools/servers.ts';
 import { startProxy } from '../tools/tcp-proxy.ts';
 
@@ -26,7 +26,7 @@ function aPerson(canaries: Canaries) {
   const phone = canaries.add('phone number', `+49 30 ${Number.parseInt(mark.slice(0, 8), 16)}`);
   for (const value of [email, phone]) {
     const type = value === email ? 'email' : 'phone';
-    for (const key of openClaims({ type, value }, { regionCode: null, formerRegions: [] }).contactKeys) {
+    for (const key of toContactKeys({ type, value }, { regionCode: null, formerRegions: [] }).contactKeys) {
       canaries.add('hash of a contact', key);
     }
   }
@@ -82,7 +82,7 @@ async function startProcesses(
   onEnd(() => core.kill());
   const gateway = start('gateway/main.ts', { env: common });
   onEnd(() => gateway.kill());
-  const [coreUrl, url] = await Promise.all([addressOf(core), addressOf(gateway)]);
+  const [coreUrl, url] = await Promise.all([readAddress(core), readAddress(gateway)]);
   const crm = connectToCore(coreUrl, token);
   onEnd(() => crm.close());
   return {
@@ -118,7 +118,7 @@ async function operatorOutput({ core, gateway, receiver }: Processes): Promise<s
 
 type Person = ReturnType<typeof aPerson>;
 
-const captureOf = (person: Person, overrides: object = {}) => ({
+const makeCapture = (person: Person, overrides: object = {}) => ({
   displayName: person.displayName,
   contact: { type: 'email', value: person.email },
   note: person.note,
@@ -174,7 +174,7 @@ async function sendInvalidRequests(processes: Processes, person: Person): Promis
   const studio = await processes.aStudioWithKey();
   const { secret, studioId, memberId, apiKeyId } = studio;
   const { crm, canaries } = processes;
-  const capture = captureOf(person);
+  const capture = makeCapture(person);
   const bodies: unknown[] = [
     JSON.stringify(capture).slice(0, -3),
     `${JSON.stringify(capture)} ${person.email}`,
@@ -244,7 +244,7 @@ async function sendInvalidRequests(processes: Processes, person: Person): Promis
 /** Sends every successful request, and those that conflict with them. */
 async function sendValidRequests(processes: Processes, { secret }: StudioWithKey, person: Person): Promise<void> {
   const headers = { 'idempotency-key': randomUUID() };
-  const capture = captureOf(person);
+  const capture = makeCapture(person);
   const created = await send(processes, 'POST', '', secret, { body: capture, headers });
   expect(created.status).toBe(201);
   // The response omits the contact even for keys that may read, and contains the rest.
@@ -253,7 +253,7 @@ async function sendValidRequests(processes: Processes, { secret }: StudioWithKey
   const conflict = await send(processes, 'POST', '', secret, { body: { ...capture, note: person.phone }, headers });
   expectNoCanary(processes, conflict, 409);
   expectNoCanary(processes, await send(processes, 'POST', '', secret, { body: capture }), 409);
-  const byPhone = captureOf(person, { contact: { type: 'phone', value: person.phone } });
+  const byPhone = makeCapture(person, { contact: { type: 'phone', value: person.phone } });
   expect((await send(processes, 'POST', '', secret, { body: byPhone })).status).toBe(201);
   expect((await send(processes, 'GET', '', secret)).status).toBe(200);
 }
@@ -313,14 +313,14 @@ describe('logs and errors contain no secret and no personal data', () => {
     const lock = new DatabaseSync(path, { timeout: 100_000 });
     onTestFinished(() => lock.close());
     lock.exec('BEGIN EXCLUSIVE');
-    const locked = await send(processes, 'POST', '', studio.secret, { body: captureOf(aPerson(canaries)) });
+    const locked = await send(processes, 'POST', '', studio.secret, { body: makeCapture(aPerson(canaries)) });
     expect([500, 503]).toContain(locked.status);
     expectNoCanary(processes, locked, locked.status);
     lock.exec('ROLLBACK');
 
     for (const file of [path, `${path}-wal`]) writeSync(openSync(file, 'r+'), randomBytes(200_000), 0);
     for (const _ of times(3, () => 0)) {
-      const answer = await send(processes, 'POST', '', studio.secret, { body: captureOf(aPerson(canaries)) });
+      const answer = await send(processes, 'POST', '', studio.secret, { body: makeCapture(aPerson(canaries)) });
       if (answer.status >= 400) expectNoCanary(processes, answer, answer.status);
     }
     await processes.core.printed(/"level":50/);
@@ -363,7 +363,7 @@ describe('logs and errors contain no secret and no personal data', () => {
         await begin(redis);
         await vi.waitFor(
           async () => {
-            const answer = await send(processes, 'POST', '', studio.secret, { body: captureOf(aPerson(canaries)) });
+            const answer = await send(processes, 'POST', '', studio.secret, { body: makeCapture(aPerson(canaries)) });
             expect([what, answer.status]).toEqual([what, 503]);
             expectNoCanary(processes, answer, 503);
           },
@@ -381,7 +381,7 @@ describe('logs and errors contain no secret and no personal data', () => {
     const DATABASE_URL = `mongodb://crm:${password}@127.0.0.1:1/leads`;
     const processes = await startProcesses({ DATABASE_URL }, canaries);
     const secret = canaries.addKey(newKeySecret());
-    const body = captureOf(aPerson(canaries));
+    const body = makeCapture(aPerson(canaries));
     expectNoCanary(processes, await send(processes, 'POST', '', secret, { body }), 503);
     await expectNoCanaryLogged(processes, secret);
     const cli = run('operator/cli.ts', { args: ['studios', 'get', 'a'], env: { DATABASE_URL } });
@@ -401,7 +401,7 @@ describe('logs and errors contain no secret and no personal data', () => {
       await sendValidRequests(processes, studio, aPerson(canaries));
       proxy.refuse();
       for (const _ of times(3, () => 0)) {
-        const body = captureOf(aPerson(canaries));
+        const body = makeCapture(aPerson(canaries));
         expectNoCanary(processes, await send(processes, 'POST', '', studio.secret, { body }), 503);
       }
       await expectNoCanaryLogged(processes, studio.secret);

@@ -11,8 +11,8 @@ import { ApiKeyService } from '../../proto/gen/leadintake/v1/api_key_pb.ts';
 import { LeadIntakeService } from '../../proto/gen/leadintake/v1/lead_intake_pb.ts';
 import { openStore } from '../../src/store/open-store.ts';
 import { UNKNOWN_KEY } from '../crash/deployment.ts';
-import { aLead, claimsOf } from '../support/builders.ts';
-import { addressOf, run, temporaryFolder } from '../tools/processes.ts';
+import { aLead, keysFor } from '../support/builders.ts';
+import { readAddress, run, temporaryFolder } from '../tools/processes.ts';
 
 /** Clears the screen, forges a line, hides its own end, and reverses the text that follows, with every kind of control character. */
 const HOSTILE = 'Ada\u001b[2J\u001b[H\r\nstage        won\u007f\u0085\u009b2J\u2028\u202e\u2066';
@@ -71,7 +71,7 @@ describe('the command line', () => {
     await cli(env, 'members', 'put', 's1', 'm1', '--role', 'owner');
     const store = await openStore(env.DATABASE_URL);
     const lead = aLead({ studioId: 's1', displayName: HOSTILE, note: HOSTILE });
-    await store.createLead(lead, claimsOf(lead));
+    await store.createLead(lead, keysFor(lead));
     await store.close();
 
     const { lines, value } = await both('leads', 'stage', 's1', lead.id, 'contacted');
@@ -114,7 +114,7 @@ describe('the command line', () => {
 // @proves secrets-8
 test('the log on a terminal is escaped', async () => {
   const gateway = run('gateway/main.ts', { env: { CORE_URL: await aHostileCore(), NODE_OPTIONS: ON_TERMINAL } });
-  const url = await addressOf(gateway);
+  const url = await readAddress(gateway);
 
   await fetch(`${url}/v1/integrations/leads`, { headers: { authorization: `Bearer ${UNKNOWN_KEY}` } });
 

@@ -11,7 +11,7 @@ import { DAY_MS, plus } from '../support/builders.ts';
 import { startTestCore, type TestCore } from '../support/grpc.ts';
 import { aService, expectProblem, LEADS, PUBLIC_URL, CORE_TOKEN as SERVICE_TOKEN } from '../support/service.ts';
 import { type Authority, anAuthority, type Certificate } from '../tools/certificates.ts';
-import { addressOf, run, sharedFolder } from '../tools/processes.ts';
+import { readAddress, run, sharedFolder } from '../tools/processes.ts';
 import { describeWithRedisTls, freePort, type RedisServer, startRedis } from '../tools/servers.ts';
 
 const folder = sharedFolder();
@@ -38,7 +38,7 @@ function fileWith(contents: string): string {
 }
 
 /** Starts a gateway whose core is at a port of `localhost`; returns its address. */
-async function gatewayOf(port: number, env: Environment = {}): Promise<string> {
+async function startGatewayAt(port: number, env: Environment = {}): Promise<string> {
   const gateway = await aGateway(`https://localhost:${port}`, { CORE_CA_FILE: fileWith(authority.cert), ...env });
   return gateway.url;
 }
@@ -92,7 +92,7 @@ async function anImpostor(certificate: Certificate): Promise<{ port: number; cal
 
 test('a gateway and a core that trust each other communicate by mutual TLS', async () => {
   const core = await aCore({ CORE_TLS_CLIENT_CA_FILE: fileWith(authority.cert) });
-  await expectConnected(await gatewayOf(core.port, settingsFor(client)));
+  await expectConnected(await startGatewayAt(core.port, settingsFor(client)));
 });
 
 test('the health check of a core with mutual TLS needs a certificate of its authority', async () => {
@@ -114,25 +114,25 @@ describe('a gateway and a core that it does not trust', () => {
     ["with a client's certificate", () => authority.issue('localhost', 'client')],
   ])('a gateway sends nothing to a core %s', async (_, certificateOf) => {
     const impostor = await anImpostor(await certificateOf());
-    await expectNotConnected(await gatewayOf(impostor.port));
+    await expectNotConnected(await startGatewayAt(impostor.port));
     expect(impostor.calls()).toBe(0);
   });
 
   test('a gateway sends nothing to a core whose authority it does not trust', async () => {
     const impostor = await anImpostor(server);
-    await expectNotConnected(await gatewayOf(impostor.port, { CORE_CA_FILE: undefined }));
+    await expectNotConnected(await startGatewayAt(impostor.port, { CORE_CA_FILE: undefined }));
     expect(impostor.calls()).toBe(0);
   });
 
   test('a gateway with TLS sends nothing to a core without it', async () => {
     const core = await startTestCore();
     onTestFinished(() => core.stop());
-    await expectNotConnected(await gatewayOf(core.port));
+    await expectNotConnected(await startGatewayAt(core.port));
   });
 
   test('a gateway does send requests to a trusted core, so the others fail only for their faults', async () => {
     const impostor = await anImpostor(server);
-    await sendRequest(await gatewayOf(impostor.port));
+    await sendRequest(await startGatewayAt(impostor.port));
     expect(impostor.calls()).toBeGreaterThan(0);
   });
 });
@@ -147,14 +147,14 @@ describe('a core that requires client certificates', () => {
   ])('a core that requires certificates rejects a gateway %s and serves the next', async (_, certificateOf) => {
     const core = await aCore({ CORE_TLS_CLIENT_CA_FILE: fileWith(authority.cert) });
     const own = await certificateOf();
-    await expectNotConnected(await gatewayOf(core.port, own ? settingsFor(own) : {}));
-    await expectConnected(await gatewayOf(core.port, settingsFor(client)));
+    await expectNotConnected(await startGatewayAt(core.port, own ? settingsFor(own) : {}));
+    await expectConnected(await startGatewayAt(core.port, settingsFor(client)));
   });
 });
 
 // @proves node-21
 test('a gateway does not start with a key of another certificate, or with invalid authorities', async () => {
-  const start = (env: Record<string, string>) => gatewayOf(1, env);
+  const start = (env: Record<string, string>) => startGatewayAt(1, env);
   await expect(start(settingsFor({ cert: client.cert, key: server.key }))).rejects.toThrow(
     /is the key of another certificate/,
   );
@@ -191,11 +191,11 @@ describeWithRedisTls('a gateway that counts in Redis over TLS', () => {
         NODE_EXTRA_CA_CERTS: fileWith(trusted),
       },
     });
-    return addressOf(gateway);
+    return readAddress(gateway);
   }
 
   /** Returns how often another client presented a password to a Redis. */
-  const greetingsOf = async (redis: RedisServer) => {
+  const collectGreetings = async (redis: RedisServer) => {
     const stats = String(await redis.command('INFO', 'commandstats'));
     const counts = [...stats.matchAll(/cmdstat_(?:hello|auth):calls=(\d+)/g)].map(([, count]) => Number(count));
     return counts.reduce((sum, count) => sum + count, 0) - 1;
@@ -206,7 +206,7 @@ describeWithRedisTls('a gateway that counts in Redis over TLS', () => {
     const { secret } = await service.aStudioWithKey();
     const answer = await fetch(`${await gatewayWith(url)}${LEADS}`, { headers: { authorization: `Bearer ${secret}` } });
     expect(answer.status).toBe(200);
-    expect(await greetingsOf(redis)).toBeGreaterThan(0);
+    expect(await collectGreetings(redis)).toBeGreaterThan(0);
     // Excludes the key that readiness uses.
     expect(await redis.command('KEYS', 'lead-intake:quota:*-*')).toHaveLength(1);
   });
@@ -220,7 +220,7 @@ describeWithRedisTls('a gateway that counts in Redis over TLS', () => {
     const gateway = await gatewayWith(url, trusted?.());
     const answer = await fetch(`${gateway}${LEADS}`, { headers: { authorization: `Bearer ${secret}` } });
     await expectProblem(answer, 503, 'integration_rate_unavailable');
-    expect(await greetingsOf(redis)).toBe(0);
+    expect(await collectGreetings(redis)).toBe(0);
   });
 });
 
@@ -237,11 +237,11 @@ describe('a caller that the core identifies by the subject of its certificate', 
   test('a caller with the right certificate subject is admitted without a token', async () => {
     const core = await aNamingCore();
     const own = await authority.issue(subject.CN, 'client');
-    await expectConnected(await gatewayOf(core.port, { ...settingsFor(own), CORE_TOKEN: undefined }));
+    await expectConnected(await startGatewayAt(core.port, { ...settingsFor(own), CORE_TOKEN: undefined }));
 
     for (const name of ['gateway', 'gateway of the website 2', 'localhost']) {
       const other = await authority.issue(name, 'client');
-      const url = await gatewayOf(core.port, { ...settingsFor(other), CORE_TOKEN: undefined });
+      const url = await startGatewayAt(core.port, { ...settingsFor(other), CORE_TOKEN: undefined });
       await expectProblem(await sendRequest(url), 503, 'integration_unavailable', []);
     }
   });
@@ -249,7 +249,7 @@ describe('a caller that the core identifies by the subject of its certificate', 
   test('a caller with both a certificate and an unknown token is refused', async () => {
     const core = await aNamingCore();
     const own = await authority.issue(subject.CN, 'client');
-    const url = await gatewayOf(core.port, {
+    const url = await startGatewayAt(core.port, {
       ...settingsFor(own),
       CORE_TOKEN: 'a token that the core does not have',
     });

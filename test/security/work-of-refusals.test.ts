@@ -33,10 +33,10 @@ async function countWork(run: () => Promise<unknown>): Promise<number> {
   const { parse } = JSON;
   const { split } = String.prototype;
   const { push } = Array.prototype;
-  const counted = <Args extends unknown[], Made>(make: (...args: Args) => Made, countOf: (made: Made) => number) =>
+  const counted = <Args extends unknown[], Made>(make: (...args: Args) => Made, findCount: (made: Made) => number) =>
     function (this: unknown, ...args: Args): Made {
       const made = Reflect.apply(make, this, args);
-      count += countOf(made);
+      count += findCount(made);
       return made;
     };
   try {

@@ -3,7 +3,7 @@ import { MemberRole, StudioStatus } from '../../proto/gen/leadintake/v1/director
 import type { Lead } from '../../proto/gen/leadintake/v1/lead_intake_pb.ts';
 import type { LeadStage } from '../../src/domain/lead.ts';
 import type { EventOf, SentLead } from './history.ts';
-import { contactOf, lookAtLeads, stageOf } from './scenarios/operations.ts';
+import { lookAtLeads, toContact, toStage } from './scenarios/operations.ts';
 import { sendRequest } from './scenarios/requests.ts';
 import type { KnownStudio, Simulation } from './simulation.ts';
 
@@ -59,8 +59,8 @@ export async function readFinalState(sim: Simulation): Promise<ReadonlyMap<strin
 
 /** Checks that each lead is found by its contact. */
 async function expectFound(sim: Simulation, { id: studioId }: KnownStudio, leads: readonly Lead[]): Promise<void> {
-  for (const [value, same] of Map.groupBy(leads, (lead) => contactOf(lead).value)) {
-    const contact = { value: { case: contactOf(same[0] as Lead).type, value } };
+  for (const [value, same] of Map.groupBy(leads, (lead) => toContact(lead).value)) {
+    const contact = { value: { case: toContact(same[0] as Lead).type, value } };
     const { leads: found } = await sim.crmAt(0).leads.findLeads({ studioId, contact, pageSize: 100 });
     const missing = same.filter(({ id }) => !found.some((each) => each.id === id));
     if (missing.length > 0 && found.length < 100)
@@ -120,10 +120,10 @@ export function finalLead(lead: Lead): FinalLead {
     id,
     idempotencyKey: note.split(' ', 1).join(),
     displayName,
-    contact: contactOf(lead),
+    contact: toContact(lead),
     sourceId,
     note,
-    stage: stageOf(lead),
+    stage: toStage(lead),
     enquiries: lead.enquiries.map(({ displayName, sourceId, note = '' }) => ({ displayName, sourceId, note })),
   };
 }

@@ -7,7 +7,7 @@
  * to its end.
  */
 import { parseArgs } from 'node:util';
-import { ALL_BUGS, databaseOf } from '../planted-bugs/planted-bugs.ts';
+import { ALL_BUGS, findDatabase } from '../planted-bugs/planted-bugs.ts';
 import { live, plantedBug, simulatedPlanFrom } from './life.ts';
 
 /** The number of characters shown of a promise. */
@@ -28,7 +28,7 @@ console.log(
 );
 console.log('|---|---|---|---|---|---|');
 for (const bug of bugs) {
-  const database = databaseOf(bug) === 'MongoDB' ? 'mongodb' : 'sqlite';
+  const database = findDatabase(bug) === 'MongoDB' ? 'mongodb' : 'sqlite';
   const env = plantedBug(bug.name);
   const first = Number(values['first-seed']);
   let [seed, seconds, broken] = [first, 0, ''];

@@ -61,7 +61,7 @@ const weighted = (scenarios: Readonly<Record<string, Scenario>>, isLong: boolean
     })),
   );
 
-const stepOf = (happening: fc.Arbitrary<Happening>): fc.Arbitrary<Step> =>
+const aStep = (happening: fc.Arbitrary<Happening>): fc.Arbitrary<Step> =>
   fc
     .record({
       afterMs: fc.oneof({ weight: 3, arbitrary: fc.constant(0) }, { weight: 2, arbitrary: fc.nat(60) }),
@@ -76,13 +76,13 @@ function happeningWith(often: string | undefined, isLong: boolean): fc.Arbitrary
   return fc.oneof(weighted(SCENARIOS, isLong), weighted({ [`${often}`]: { ...scenario, weight: 1 } }, false));
 }
 
-const planOf = (length: number, isLong: boolean, often?: string): fc.Arbitrary<Plan> =>
+const aPlan = (length: number, isLong: boolean, often?: string): fc.Arbitrary<Plan> =>
   fc.noBias(
     fc.record({
       quota: fc.constantFrom(...QUOTAS),
       drainMs: fc.constantFrom(0, 0, 0, 500, 500, 11_000),
       logLevel: fc.constantFrom('info', 'debug', 'trace'),
-      steps: fc.array(stepOf(happeningWith(often, isLong)), {
+      steps: fc.array(aStep(happeningWith(often, isLong)), {
         minLength: Math.ceil(length / 2),
         maxLength: length,
         size: 'max',
@@ -100,7 +100,7 @@ const planOf = (length: number, isLong: boolean, often?: string): fc.Arbitrary<P
  * @param often a scenario that is every second step
  */
 export function planFrom(seed: number, length: number, hours = 0, often?: string): Plan {
-  const [plan] = fc.sample(planOf(length, hours > 0, often), { seed, numRuns: 1 });
+  const [plan] = fc.sample(aPlan(length, hours > 0, often), { seed, numRuns: 1 });
   if (!plan) throw new Error(`there is no plan of ${seed}`);
   if (hours === 0) return plan;
   const { length: minLength } = plan.steps;

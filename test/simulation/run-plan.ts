@@ -17,7 +17,7 @@ import type { Scenario } from './scenarios/scenario.ts';
 import { visitors } from './scenarios/website.ts';
 import type { Settings } from './settings.ts';
 import { Simulation } from './simulation.ts';
-import { traceOf } from './trace.ts';
+import { formatTrace } from './trace.ts';
 import type { World } from './world.ts';
 
 /** The maximum duration of a simulation without the delays of its steps, and of one of hours; milliseconds. */
@@ -81,7 +81,7 @@ export async function runPlan(
     const isOver = await Promise.race([lived.then(() => true), sleep(endsWithinMs, false)]);
     if (!isOver) sim.history.fail(`the simulation has not ended after ${endsWithinMs} ms`);
     const { violations, unknown } = isOver ? await lived : { violations: sim.history.violations, unknown: [] };
-    return { violations, unknown, excused: shareExcused(sim), trace: traceOf(sim.history, violations) };
+    return { violations, unknown, excused: shareExcused(sim), trace: formatTrace(sim.history, violations) };
   } finally {
     sim.end();
     await world.stop();
@@ -118,7 +118,7 @@ async function liveThrough(
   await liveCalmly(sim);
   const finalLeads = await readFinalState(sim);
   const ofLeads = [...finalLeads].map(([studioId, leads]) => {
-    const regions = new Set(sim.putsOf(`region of ${studioId}`).map(({ value }) => value as Region));
+    const regions = new Set(sim.listPuts(`region of ${studioId}`).map(({ value }) => value as Region));
     return leadViolations(sim.history.events, { studioId, regions: [...regions], leads });
   });
   const ofHistory = [

@@ -104,11 +104,11 @@ export async function startSimulatedMongoWorld(
 }
 
 /** Starts a load balancer before the cores. */
-async function balanced(tokenOf: () => string): Promise<number> {
+async function balanced(findToken: () => string): Promise<number> {
   // Reuses connections, because new ones would dominate the events of an idle system.
   const cores = new Map<string, CoreClients>();
   const isServing = async (url: string) => {
-    const core = cores.get(url) ?? connectToCore(url, tokenOf());
+    const core = cores.get(url) ?? connectToCore(url, findToken());
     cores.set(url, core);
     const answer = await core.directory.getStudio({ studioId: 'unknown' }, { timeoutMs: 2000 }).catch(String);
     if (/not.?found/i.test(`${answer}`)) return true;

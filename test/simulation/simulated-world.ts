@@ -134,18 +134,18 @@ export async function startDeployment(machine: Machine, more: Settings, deployme
   const failed = (what: string) => unexpectedEnds.push(what);
   const startCoreWith: Start = (env) => startCore(readCoreConfig(env));
   const startGatewayWith: Start = (env) => startGateway(readGatewayConfig(env));
-  const partsOf = (name: string, ports: readonly number[], start: Start, settingsAt: (port: string) => Settings) =>
+  const makeParts = (name: string, ports: readonly number[], start: Start, settingsAt: (port: string) => Settings) =>
     ports.map((port, index) => {
       const numbered = ports.length === 1 ? name : `${name} ${index + 1}`;
       return new SimulatedPart(numbered, machine, settingsAt(`${port}`), start, failed);
     });
   const { CORE_TOKEN: _, ...ofGateways } = settings;
-  const gateways = partsOf('gateway', gatewayPorts, startGatewayWith, (port) => ({
+  const gateways = makeParts('gateway', gatewayPorts, startGatewayWith, (port) => ({
     ...ofGateways,
     GATEWAY_PORT: port,
     CORE_TOKEN_FILE: files.gatewayToken,
   }));
-  const cores = partsOf('core', corePorts, startCoreWith, (port) => ({
+  const cores = makeParts('core', corePorts, startCoreWith, (port) => ({
     ...settings,
     CORE_PORT: port,
     CORE_CALLERS_FILE: files.callers,

@@ -255,7 +255,7 @@ export class Simulation {
   }
 
   /** Returns all writes to a register, including those that may not have taken effect. */
-  putsOf(what: string): EventOf<'put'>[] {
+  listPuts(what: string): EventOf<'put'>[] {
     return this.history.of('put').filter((each) => each.what === what);
   }
 

@@ -1,7 +1,7 @@
 import { type Event, type History, when } from './history.ts';
 
 /** Returns the actions and observations of each party, in order, in the studios that the first broken promise names, or in all if it names none. */
-export function traceOf({ events }: History, violations: readonly string[]): string {
+export function formatTrace({ events }: History, violations: readonly string[]): string {
   const [all = ''] = violations;
   const studioIds = new Set(events.flatMap((event) => ('studioId' in event ? [event.studioId] : [])));
   const named = [...studioIds].filter((id) => new RegExp(`\\b${id}\\b(?!-)`).test(all));
@@ -14,11 +14,11 @@ export function traceOf({ events }: History, violations: readonly string[]): str
   return events
     .filter(isIncluded)
     .toSorted((a, b) => a.span.begin - b.span.begin)
-    .map((event) => `${when(event.span)} ${event.party}: ${textOf(event)}`)
+    .map((event) => `${when(event.span)} ${event.party}: ${formatEvent(event)}`)
     .join('\n');
 }
 
-function textOf(event: Event): string {
+function formatEvent(event: Event): string {
   switch (event.kind) {
     case 'request': {
       const { operation, studioId, answer, secret } = event;

@@ -1,11 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { times } from '../support/builders.ts';
-import { aCapture, aService, leadOf, type StudioWithKey } from '../support/service.ts';
-import { sizeOf } from '../tools/size-of.ts';
+import { aCapture, aService, readLead, type StudioWithKey } from '../support/service.ts';
+import { testSize } from '../tools/test-size.ts';
 
 /** The number of requests of each kind that are timed; 0 by default, because no regular test may depend on timing. */
-const SAMPLES = sizeOf('ISOLATION_SAMPLES', { usual: 0, soak: 5000 });
+const SAMPLES = testSize('ISOLATION_SAMPLES', { usual: 0, soak: 5000 });
 
 // @proves isolation-3
 describe.runIf(SAMPLES > 0)('refusals of data of another studio take as long as those of unknown data', () => {
@@ -18,7 +18,7 @@ describe.runIf(SAMPLES > 0)('refusals of data of another studio take as long as 
     const studio = await service.aStudioWithKey();
     const leadIds: string[] = [];
     for (const _ of times(100, () => 0)) {
-      leadIds.push((await leadOf(await service.post(studio.secret, aCapture()), 201)).id);
+      leadIds.push((await readLead(await service.post(studio.secret, aCapture()), 201)).id);
     }
     const page = (await (await service.get(studio.secret, '?limit=1')).json()) as { nextCursor: string };
     other = { ...studio, leadIds, cursor: page.nextCursor };

@@ -3,9 +3,9 @@ import { DAY_MS } from '../../common/units.ts';
 import type { ApiKey } from '../../src/domain/api-key.ts';
 import type { AuditContext } from '../../src/domain/audit.ts';
 import type { NewConsumer } from '../../src/domain/consumer.ts';
-import { type ClaimsOfContact, openClaims } from '../../src/domain/contact.ts';
+import { type KeyedContact, toContactKeys } from '../../src/domain/contact.ts';
 import { computeFingerprint } from '../../src/domain/fingerprint.ts';
-import type { Lead, LeadClaims } from '../../src/domain/lead.ts';
+import type { Lead, LeadKeys } from '../../src/domain/lead.ts';
 import { readTexts } from '../../src/domain/lead-data.ts';
 import { newId, timeOfId } from '../../src/domain/new-id.ts';
 import type { LoggedRequest } from '../../src/domain/request-log.ts';
@@ -71,19 +71,19 @@ export function aLead(overrides: Partial<Lead> = {}): Lead {
   };
 }
 
-/** Returns the claims of a lead that is created or reopened, by default with a new idempotency key. */
-export function claimsOf(lead: Lead, overrides: Partial<LeadClaims> = {}): LeadClaims & ClaimsOfContact {
+/** Returns the uniqueness keys of a lead that is created or reopened, by default with a new idempotency key. */
+export function keysFor(lead: Lead, overrides: Partial<LeadKeys> = {}): LeadKeys & KeyedContact {
   return {
     contact: lead.contact,
     idempotencyKey: newId(),
     fingerprint: computeFingerprint(lead),
-    ...openClaims(lead.contact, aStudio()),
+    ...toContactKeys(lead.contact, aStudio()),
     ...overrides,
   };
 }
 
-/** Returns a readable claim as long as the hash of a real one. */
-export const aClaim = (name: string): string => name.padEnd(43, 'A');
+/** Returns a readable contact key as long as the hash of a real one. */
+export const aContactKey = (name: string): string => name.padEnd(43, 'A');
 
 /** Returns an API key that expires a day after NOW, by default with a unique secret. */
 export function anApiKey(overrides: Partial<ApiKey> = {}): ApiKey {

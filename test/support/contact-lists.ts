@@ -10,19 +10,19 @@ export interface ComparedContacts {
   readonly contacts: readonly Contact[];
 }
 
-const linesOf = (list: string, type: Contact['type']) =>
+const splitLines = (list: string, type: Contact['type']) =>
   readFileSync(new URL(`../contacts/${list}/${type}.jsonl`, import.meta.url), 'utf8')
     .trim()
     .split('\n');
 
 /** Returns the contacts of a list in test/contacts. */
 export const listedContacts = (list: 'valid' | 'invalid'): Contact[] =>
-  CONTACT_TYPES.flatMap((type) => linesOf(list, type).map((line) => ({ type, value: JSON.parse(line) })));
+  CONTACT_TYPES.flatMap((type) => splitLines(list, type).map((line) => ({ type, value: JSON.parse(line) })));
 
 /** Returns the rows of a list in test/contacts. */
 export const comparedContacts = (list: 'same' | 'different'): ComparedContacts[] =>
   CONTACT_TYPES.flatMap((type) =>
-    linesOf(list, type).map((line) => {
+    splitLines(list, type).map((line) => {
       const { region, contacts } = JSON.parse(line);
       const title = `${contacts.slice(0, 2).join(', ')} in ${region ?? 'no region'}`;
       return { title, region, contacts: contacts.map((value: string) => ({ type, value })) };

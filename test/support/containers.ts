@@ -43,7 +43,7 @@ export async function removeImage(image: string): Promise<void> {
 }
 
 /** Returns the default command of an image, and its labels. */
-export async function configOf(
+export async function readConfig(
   image: string,
 ): Promise<{ readonly Cmd: readonly string[]; readonly Labels: Readonly<Record<string, string>> }> {
   const { stdout } = await execute('buildah', ['inspect', '--type', 'image', image]);
@@ -107,7 +107,7 @@ export async function createContainer(
       const running = call(command);
       onTestFinished(async () => {
         // Only if it still runs. The container's process is not a child of this one.
-        const pid = pidOf(running.output());
+        const pid = findPid(running.output());
         if (pid !== undefined && running.child.exitCode === null) process.kill(pid, 'SIGKILL');
         await running.ended();
       });
@@ -118,12 +118,12 @@ export async function createContainer(
 
 /** Stops the process of a container with SIGTERM like an engine, and returns its exit status. */
 export async function stop(running: RunningProcess): Promise<unknown> {
-  process.kill(pidOf(running.output()) ?? 0, 'SIGTERM');
+  process.kill(findPid(running.output()) ?? 0, 'SIGTERM');
   return running.ended();
 }
 
 /** Reads the process id from a container's log; containers share the host's process ids here. */
-const pidOf = (output: string) => {
+const findPid = (output: string) => {
   const [, pid] = /"pid":(\d+)/.exec(output) ?? [];
   return pid === undefined ? undefined : Number(pid);
 };

@@ -10,20 +10,20 @@ const RULE_OF_1_2 = 2;
 export const contradictionsIn = (databaseUrl: string): Promise<string[]> =>
   databaseUrl.startsWith('sqlite:') ? inFile(databaseUrl.slice('sqlite:'.length)) : inMongo(databaseUrl);
 
-/** An open claim is a key; a closed one is a key followed by the number of its lead. */
+/** The entry of an open lead is its key; that of a closed one is the key followed by the number of its lead. */
 const CLAIMS_OF_LEAD = `
-  SELECT lead_number, count(*) AS claims, sum(length(contact_key) = 32) AS open_claims,
-    sum(instr(contact_keys, substr(contact_key, 1, 32)) % 32 <> 1) AS foreign_claims
+  SELECT lead_number, count(*) AS keys, sum(length(contact_key) = 32) AS open_keys,
+    sum(instr(contact_keys, substr(contact_key, 1, 32)) % 32 <> 1) AS foreign_keys
   FROM contact_claims JOIN leads ON number = lead_number AND leads.studio_number = contact_claims.studio_number
   GROUP BY lead_number`;
 
 const IN_FILE = {
-  'claims that are not those of its stage': `
+  'keys that are not those of its stage': `
     SELECT hex(id) AS id FROM leads LEFT JOIN (${CLAIMS_OF_LEAD}) ON lead_number = number
     WHERE erased_at IS NULL AND (
-      claims IS NOT length(contact_keys) / 32 OR foreign_claims > 0
-      OR iif(stage IN ('won', 'lost'), open_claims > 0, iif(rule_version = ${RULE_OF_1_2}, open_claims < 1, open_claims < claims)))`,
-  'claims, and does not exist': `
+      keys IS NOT length(contact_keys) / 32 OR foreign_keys > 0
+      OR iif(stage IN ('won', 'lost'), open_keys > 0, iif(rule_version = ${RULE_OF_1_2}, open_keys < 1, open_keys < keys)))`,
+  'keys, and does not exist': `
     SELECT lead_number AS id FROM contact_claims WHERE NOT EXISTS (
       SELECT 1 FROM leads WHERE number = lead_number AND leads.studio_number = contact_claims.studio_number)`,
   'keys of contacts although it is erased': `
@@ -47,7 +47,7 @@ async function inFile(path: string): Promise<string[]> {
   return found;
 }
 
-/** In MongoDB each lead has its own claims. Deliveries may outlive their lead until the consumer's next poll. */
+/** In MongoDB each lead has its own keys. Deliveries may outlive their lead until the consumer's next poll. */
 async function inMongo(url: string): Promise<string[]> {
   const client = new MongoClient(url);
   // The address may ask for weaker reads.
@@ -60,16 +60,16 @@ async function inMongo(url: string): Promise<string[]> {
   for await (const lead of database.collection('leads').find({}, fields)) {
     const { stage, erasedAt, contactRule } = lead;
     const id = String(lead._id.id);
-    const claims = [lead.openContactKey].flat() as string[];
-    const open = claims.filter((claim) => /^open:[\w-]{43}$/.test(claim));
-    const closed = claims.filter((claim) => RegExp(`^closed:[\\w-]{43}:${id}$`).test(claim));
-    const former = claims.filter((claim) => RegExp(`^former:[\\w-]{43}:${id}$`).test(claim));
+    const keys = [lead.openContactKey].flat() as string[];
+    const open = keys.filter((key) => /^open:[\w-]{43}$/.test(key));
+    const closed = keys.filter((key) => RegExp(`^closed:[\\w-]{43}:${id}$`).test(key));
+    const former = keys.filter((key) => RegExp(`^former:[\\w-]{43}:${id}$`).test(key));
     const isOfStage = !isOpen(stage)
       ? open.length === 0 && closed.length > 0
       : open.length > 0 && (closed.length === 0 || contactRule?.version === RULE_OF_1_2);
-    const areKnown = open.length + closed.length + former.length === claims.length;
-    if (!erasedAt && !(isOfStage && areKnown)) found.push(`${id} has claims that are not those of its stage`);
-    if (erasedAt && `${claims}` !== `closed:${id}`) found.push(`${id} has keys of contacts although it is erased`);
+    const areKnown = open.length + closed.length + former.length === keys.length;
+    if (!erasedAt && !(isOfStage && areKnown)) found.push(`${id} has keys that are not those of its stage`);
+    if (erasedAt && `${keys}` !== `closed:${id}`) found.push(`${id} has keys of contacts although it is erased`);
   }
   await client.close();
   return found;

@@ -90,7 +90,7 @@ interface SentRequest {
 /** Checks that a request that succeeded is valid by the document. */
 export function expectDocumentedRequest({ method, url, headers, body }: SentRequest): void {
   const [path = '', query = ''] = url.split('?');
-  const operation = operationOf(method, path);
+  const operation = findOperation(method, path);
   if (!operation) return;
   const [, id = ''] = operation.path.exec(path) ?? [];
   const given = {
@@ -105,13 +105,13 @@ export function expectDocumentedRequest({ method, url, headers, body }: SentRequ
   }
   if (operation.requestBody) {
     const json = JSON.parse(new TextDecoder().decode(body));
-    expectValid('body', contentOf(operation.requestBody, headers).schema, json);
+    expectValid('body', findContent(operation.requestBody, headers).schema, json);
   }
 }
 
 /** Checks that a response is documented: its status, headers, media type, body and code. */
 export async function expectDocumentedAnswer(method: string, url: string, response: Response): Promise<void> {
-  const operation = operationOf(method, url.split('?', 1).join());
+  const operation = findOperation(method, url.split('?', 1).join());
   const { status, headers } = response;
   const body = (await response.clone().text()) || undefined;
   if (!operation) {
@@ -122,10 +122,10 @@ export async function expectDocumentedAnswer(method: string, url: string, respon
   const documented = operation.responses[status];
   if (!documented) throw new Error(`${operation.operationId} is not documented to return ${status}: ${body}`);
   const answer = resolved(documented);
-  const { schema, examples } = contentOf(answer, headers);
+  const { schema, examples } = findContent(answer, headers);
   const json = JSON.parse(body ?? '');
   expectValid('body', schema, json);
-  if (status >= 400) expectCodeOf(status, Object.keys(examples ?? {}), json);
+  if (status >= 400) expectDocumentedCode(status, Object.keys(examples ?? {}), json);
   for (const [name, { required, schema }] of Object.entries(answer.headers)) {
     const value = headers.get(name) ?? undefined;
     if (value !== undefined || required) expectValid(name, schema, typed({ schema }, value));
@@ -140,17 +140,21 @@ const PROBLEM = { $ref: '#/components/schemas/ProblemDetails' };
 
 const HTTP_HEADERS = ['content-type', 'content-length', 'transfer-encoding', 'date', 'connection', 'keep-alive'];
 
-function operationOf(method: string, path: string) {
+function findOperation(method: string, path: string) {
   return operations.find((each) => each.method === method && each.path.test(path));
 }
 
 /** Checks that a problem has the response's status, and one of the codes in the document's examples. */
-function expectCodeOf(status: number, codes: readonly string[], problem: { status: number; code: string }): void {
+function expectDocumentedCode(
+  status: number,
+  codes: readonly string[],
+  problem: { status: number; code: string },
+): void {
   if (problem.status !== status) throw new Error(`the body has status ${problem.status}, the response ${status}`);
   if (!codes.includes(problem.code)) throw new Error(`${problem.code} is not documented; documented are ${codes}`);
 }
 
-function contentOf({ content }: Body, headers: Headers): MediaType {
+function findContent({ content }: Body, headers: Headers): MediaType {
   const [mediaType = ''] = (headers.get('content-type') ?? '').split(';');
   const found = content[mediaType.toLowerCase()];
   if (!found) throw new Error(`${mediaType} is not documented`);

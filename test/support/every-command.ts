@@ -4,10 +4,10 @@ import { program } from '../../operator/commands/program.ts';
 
 addEveryCommand();
 
-const leavesOf = (command: Command, name: readonly string[] = []): [string, Command][] =>
+const listLeaves = (command: Command, name: readonly string[] = []): [string, Command][] =>
   command.commands.length === 0
     ? [[name.join(' '), command]]
-    : command.commands.flatMap((each) => leavesOf(each, [...name, each.name()]));
+    : command.commands.flatMap((each) => listLeaves(each, [...name, each.name()]));
 
 /** Every command of the command line, by the names of its group and itself. */
-export const COMMANDS = leavesOf(program);
+export const COMMANDS = listLeaves(program);

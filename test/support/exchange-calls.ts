@@ -54,7 +54,7 @@ export function openExchange(
   const take = (result: ExchangeResult) => {
     const { index, error } = result;
     expect(outcomes.has(index), 'a second result').toBe(false);
-    const answer = answerOf(result);
+    const answer = toAnswer(result);
     if ((answer === undefined) === !error) throw new Error(`the result of item ${index} has not exactly one outcome`);
     const outcome = answer === undefined ? { refusal: refusalIn(error as PackedStatus) } : { answer };
     outcomes.set(index, outcome);
@@ -136,10 +136,10 @@ export async function exchange(caller: GrpcCaller, messages: readonly (readonly 
 }
 
 /** Parses the JSON body of a response. */
-export const jsonOf = <Json = Record<string, unknown>>(answer: Pick<ExchangeAnswer, 'body'> | undefined): Json =>
+export const toJson = <Json = Record<string, unknown>>(answer: Pick<ExchangeAnswer, 'body'> | undefined): Json =>
   JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(answer?.body));
 
-function answerOf({ body, bearer, leadId, replayed }: ExchangeResult): ExchangeAnswer | undefined {
+function toAnswer({ body, bearer, leadId, replayed }: ExchangeResult): ExchangeAnswer | undefined {
   if (body && bearer) throw new Error('a result has both a body and a bearer');
   if (body) return { body, leadId, replayed };
   return bearer ? { bearer, leadId, replayed } : undefined;

@@ -69,7 +69,7 @@ export async function startFakeMongoDb(hello: Document = PRIMARY): Promise<FakeM
   }
 
   function answerTo(command: Document): Document {
-    if (/^(?:hello|ismaster)$/i.test(nameOf(command))) return { ...everyHello(fake.url), ...fake.hello, ok: 1 };
+    if (/^(?:hello|ismaster)$/i.test(findName(command))) return { ...everyHello(fake.url), ...fake.hello, ok: 1 };
     fake.commands.push(command);
     return fake.answer(command) ?? emptyAnswer(command);
   }
@@ -114,7 +114,7 @@ export async function aStoreOnAFake(
 }
 
 /** Returns the name of a command, which is its first field. */
-export const nameOf = (command: Document): string => Object.keys(command)[0] ?? '';
+export const findName = (command: Document): string => Object.keys(command)[0] ?? '';
 
 /** Returns the reply of a server that refuses a command. */
 export const refusal = (code: number, codeName: string, errorLabels: readonly string[] = []): Document => ({
@@ -146,14 +146,14 @@ function everyHello(url: string): Document {
 
 /** Returns the reply of an empty database that has all indexes. */
 function emptyAnswer(command: Document): Document {
-  const name = nameOf(command);
-  const cursorOf = (firstBatch: Document[]) => ({
+  const name = findName(command);
+  const makeCursor = (firstBatch: Document[]) => ({
     cursor: { id: Long.ZERO, ns: `${command.$db}.${command[name]}`, firstBatch },
     ok: 1,
   });
-  if (name === 'find' || name === 'aggregate') return cursorOf([]);
+  if (name === 'find' || name === 'aggregate') return makeCursor([]);
   if (name === 'listIndexes') {
-    return cursorOf(
+    return makeCursor(
       INDEXES.filter(({ collection }) => collection === command.listIndexes).map((index) => ({ ...index })),
     );
   }

@@ -8,7 +8,7 @@ import type { CoreClients } from './core-clients.ts';
 /** The last state of each lead that the consumers have stored, by the lead's id. */
 export type Copy = Map<string, LeadChange>;
 
-const contentOf = ({ lead, kinds }: LeadChange) => ({ lead, kinds });
+const findContent = ({ lead, kinds }: LeadChange) => ({ lead, kinds });
 
 /** The longest time for which a consumer sets changes aside, unless indefinitely; milliseconds. */
 const MAX_ASIDE_MS = 2000;
@@ -52,14 +52,14 @@ export async function consumeFeed(
     for (const change of changes) {
       const id = change.lead?.id ?? '';
       const last = copy.get(id);
-      const isOther = last?.revision === change.revision && !isDeepStrictEqual(contentOf(last), contentOf(change));
+      const isOther = last?.revision === change.revision && !isDeepStrictEqual(findContent(last), findContent(change));
       if (isOther) fail(`consumer "${consumer}" is told two contents of ${id} at revision ${change.revision}`);
       if (isToldAgain(change))
         fail(`consumer "${consumer}" is told ${id} at ${change.revision}, which it has acknowledged`);
       if (!failing.has(change) && (copy.get(id)?.revision ?? -1n) < change.revision) copy.set(id, change);
     }
     if (chance.number() < 0.1) throw new Error('it died before it acknowledged anything');
-    const stateOf = ({ lead, revision }: LeadChange) => ({
+    const findState = ({ lead, revision }: LeadChange) => ({
       studioId: lead?.studioId ?? '',
       leadId: lead?.id ?? '',
       revision,
@@ -67,12 +67,12 @@ export async function consumeFeed(
     const processed = changes.filter((change) => !failing.has(change));
     for (const change of processed)
       taken.set(change.lead?.id ?? '', [...(taken.get(change.lead?.id ?? '') ?? []), change]);
-    const acknowledgements = processed.map(stateOf);
+    const acknowledgements = processed.map(findState);
     await leads.acknowledgeLeadChanges({ acknowledgements, consumer }, { timeoutMs: 3000 });
     for (const { leadId, revision } of acknowledgements) acknowledged.set(leadId, revision);
     if (failing.size === 0) return;
     const retryTime = chance.number() < 0.5 ? timestampFromMs(Date.now() + chance.between(0, MAX_ASIDE_MS)) : undefined;
-    const aside = [...failing].map((change) => ({ ...stateOf(change), reason: 'FAILED', retryTime }));
+    const aside = [...failing].map((change) => ({ ...findState(change), reason: 'FAILED', retryTime }));
     await consumers.setAsideLeadChanges({ consumer, leads: aside }, { timeoutMs: 3000 });
   };
   while (!signal.aborted) {

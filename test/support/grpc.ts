@@ -93,7 +93,7 @@ export const CONTRACT_RPCS: readonly string[] = Object.entries(definitions)
   .flatMap(([name, definition]) => Object.keys(definition).map((method) => `${name}/${method}`))
   .map((rpc) => rpc.replace('leadintake.v1.', ''));
 
-function methodOf(rpc: string): Method {
+function findMethod(rpc: string): Method {
   const [service = '', method = ''] = rpc.split('/');
   const found = definitions[service.includes('.') ? service : `leadintake.v1.${service}`] ?? {};
   return (found as Record<string, Method>)[method] as Method;
@@ -135,7 +135,7 @@ export function grpcCaller(
   const client = new Client(address, channel, options);
   return {
     call<Answer>(rpc: string, request = {}, options: CallOptions = {}) {
-      const { path, requestSerialize, responseDeserialize } = methodOf(rpc);
+      const { path, requestSerialize, responseDeserialize } = findMethod(rpc);
       const { deadline, bytes } = options;
       return new Promise<Answer>((resolve, reject) => {
         client.makeUnaryRequest(
@@ -143,38 +143,38 @@ export function grpcCaller(
           bytes ? () => Buffer.from(bytes) : requestSerialize,
           responseDeserialize,
           request,
-          metadataOf(options),
+          makeMetadata(options),
           deadline === undefined ? {} : { deadline },
           (error, answer) => (error ? reject(error) : resolve(answer as Answer)),
         );
       });
     },
     stream<Answer>(rpc: string, request = {}, options: CallOptions = {}) {
-      const { path, requestSerialize, responseDeserialize } = methodOf(rpc);
+      const { path, requestSerialize, responseDeserialize } = findMethod(rpc);
       const { bytes } = options;
       const call = client.makeServerStreamRequest(
         path,
         bytes ? () => Buffer.from(bytes) : requestSerialize,
         responseDeserialize,
         request,
-        metadataOf(options),
+        makeMetadata(options),
         options,
       );
       return call as unknown as ClientReadableStream<Answer>;
     },
     open(rpc, options = {}) {
-      const { path, requestSerialize, responseDeserialize } = methodOf(rpc);
-      return client.makeBidiStreamRequest(path, requestSerialize, responseDeserialize, metadataOf(options));
+      const { path, requestSerialize, responseDeserialize } = findMethod(rpc);
+      return client.makeBidiStreamRequest(path, requestSerialize, responseDeserialize, makeMetadata(options));
     },
     openBytes(rpc) {
-      const { path, responseDeserialize } = methodOf(rpc);
-      return client.makeBidiStreamRequest(path, (bytes: Buffer) => bytes, responseDeserialize, metadataOf({}));
+      const { path, responseDeserialize } = findMethod(rpc);
+      return client.makeBidiStreamRequest(path, (bytes: Buffer) => bytes, responseDeserialize, makeMetadata({}));
     },
     close: () => client.close(),
   };
 }
 
-function metadataOf(options: CallOptions): Metadata {
+function makeMetadata(options: CallOptions): Metadata {
   const { authorization } = { authorization: `Bearer ${CORE_TOKEN}`, ...options };
   const metadata = new Metadata();
   if (authorization !== undefined) metadata.set('authorization', authorization);
@@ -182,7 +182,7 @@ function metadataOf(options: CallOptions): Metadata {
 }
 
 /** Encodes a request as this client sends it. */
-export const requestBytes = (rpc: string, request: object): Buffer => methodOf(rpc).requestSerialize(request);
+export const requestBytes = (rpc: string, request: object): Buffer => findMethod(rpc).requestSerialize(request);
 
 /** A refusal as a caller receives it. */
 export interface ReceivedRefusal {
@@ -198,7 +198,7 @@ export interface ReceivedRefusal {
 }
 
 /** Waits for a call to be refused, and decodes the refusal with its details. */
-export async function refusalOf(call: Promise<unknown>): Promise<ReceivedRefusal> {
+export async function findRefusal(call: Promise<unknown>): Promise<ReceivedRefusal> {
   const error = await call.then(
     (answer) => {
       throw new AssertionError({ message: `the call was not refused; its response is ${JSON.stringify(answer)}` });

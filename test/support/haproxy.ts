@@ -14,7 +14,7 @@ export interface Haproxy {
   /** The address at which gateways and the CRM reach the cores. */
   readonly coreUrl: string;
   /** The state of the server at a port, such as `UP`, `UP 1/2` or `DOWN`. */
-  stateOf(port: number): Promise<string>;
+  readState(port: number): Promise<string>;
 }
 
 /** Defines a suite whose tests start a HAProxy. */
@@ -47,14 +47,14 @@ export async function startHaproxy(gateways: readonly number[], cores: readonly 
   const running = watch(spawn('haproxy', ['-db', '-f', file], { stdio: ['ignore', 'pipe', 'pipe'] }));
   onTestFinished(() => running.kill());
 
-  async function stateOf(port: number): Promise<string> {
+  async function readState(port: number): Promise<string> {
     const stats = connect(socket).end('show stat\n');
     const [, ...rows] = (await text(stats)).trim().split('\n');
     const states = rows.map((each) => each.split(',')).filter((cells) => cells.includes(`127.0.0.1:${port}`));
     // A server may also be in a backend without checks.
     return states.map((cells) => cells[STATE] ?? '').find((state) => state !== 'no check') ?? 'unknown';
   }
-  return { apiUrl: `http://127.0.0.1:${apiPort}`, coreUrl: `http://127.0.0.1:${corePort}`, stateOf };
+  return { apiUrl: `http://127.0.0.1:${apiPort}`, coreUrl: `http://127.0.0.1:${corePort}`, readState };
 }
 
 /** The column of a server's state. */

@@ -80,10 +80,10 @@ export const parseManifests = (text: string): readonly Manifest[] =>
 export const ofKind = (manifests: readonly Manifest[], kind: string): readonly Manifest[] =>
   manifests.filter((manifest) => manifest.kind === kind);
 
-export const podOf = (deployment: Manifest): PodSpec => deployment.spec.template.spec;
+export const findPod = (deployment: Manifest): PodSpec => deployment.spec.template.spec;
 
 /** Returns the environment of a container. */
-export function environmentOf({ env = [], envFrom }: ContainerSpec, manifests: readonly Manifest[]) {
+export function makeEnvironment({ env = [], envFrom }: ContainerSpec, manifests: readonly Manifest[]) {
   const maps = envFrom.map(({ configMapRef }) => {
     const map = ofKind(manifests, 'ConfigMap').find(({ metadata }) => metadata.name === configMapRef.name);
     if (!map) throw new Error(`there is no ConfigMap ${configMapRef.name}`);

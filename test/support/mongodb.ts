@@ -101,7 +101,7 @@ export async function startWireServer(): Promise<MongoWireServer> {
     url: server.url,
     async kill() {
       for (const name of ['ferretdb', 'a']) {
-        process.kill(server.pidOf(name), 'SIGKILL');
+        process.kill(server.findPid(name), 'SIGKILL');
         await server.ended(name);
       }
     },
@@ -148,20 +148,20 @@ function startByScript(command: string) {
     encoding: 'utf8',
     stdio: ['ignore', 'pipe', 'inherit'],
   }).trim();
-  const pidOf = (name: string) => Number(readFileSync(join(folder, `${name}.pid`), 'utf8'));
+  const findPid = (name: string) => Number(readFileSync(join(folder, `${name}.pid`), 'utf8'));
   return {
     url,
     folder,
-    pidOf,
+    findPid,
     async script(command: string) {
       await promisify(execFile)(SCRIPT, [command, folder]);
     },
     /** Waits until a process is dead. A zombie has no working directory. */
     async ended(name: string) {
-      while (existsSync(`/proc/${pidOf(name)}/cwd`)) await sleep(5);
+      while (existsSync(`/proc/${findPid(name)}/cwd`)) await sleep(5);
     },
     signalPostgres(name: string, signal: NodeJS.Signals) {
-      const postmaster = pidOf(name);
+      const postmaster = findPid(name);
       // The postmaster starts the other processes, so it is stopped first.
       process.kill(postmaster, 'SIGSTOP');
       const { stdout } = spawnSync('pgrep', ['-P', `${postmaster}`], { encoding: 'utf8' });

@@ -13,9 +13,9 @@ export function describeWithNginx(name: string, body: () => void): void {
 /** The nginx settings of docs/how-to/balancers.md, in front of gateways and of cores. */
 export const GUIDE = (() => {
   const guide = readFileSync(join(ROOT, 'docs/how-to/balancers.md'), 'utf8');
-  const settingsOf = (upstream: string) =>
+  const formatSettings = (upstream: string) =>
     new RegExp(`\`\`\`nginx\\n(upstream ${upstream} [\\s\\S]*?)\`\`\``).exec(guide)?.[1] ?? '';
-  return { gateways: settingsOf('gateways'), cores: settingsOf('cores') };
+  return { gateways: formatSettings('gateways'), cores: formatSettings('cores') };
 })();
 
 /** Starts an nginx whose settings are changed to listen on a local port and use servers on others. */

@@ -51,7 +51,7 @@ export async function startOtlpReceiver(): Promise<OtlpReceiver> {
 }
 
 /** Returns the fields of a message by number: strings, bytes and messages as bytes, small integers as one byte. */
-function fieldsOf(message: Uint8Array): Map<number, Buffer[]> {
+function readFields(message: Uint8Array): Map<number, Buffer[]> {
   const fields = new Map<number, Buffer[]>();
   const keep = (field: number, value: Uint8Array) =>
     fields.set(field, [...(fields.get(field) ?? []), Buffer.from(value)]);
@@ -71,12 +71,12 @@ const idIn = (fields: ReadonlyMap<number, Buffer[]>, field: number): string =>
 /** Decodes an ExportTraceServiceRequest; field numbers as in opentelemetry/proto/trace/v1/trace.proto. */
 function spansIn(request: Uint8Array): ReceivedSpan[] {
   const within = (messages: readonly Uint8Array[], field: number) =>
-    messages.flatMap((message) => fieldsOf(message).get(field) ?? []);
+    messages.flatMap((message) => readFields(message).get(field) ?? []);
   return within([request], 1).flatMap((resourceSpans) => {
-    const attributes = within(within([resourceSpans], 1), 1).map(fieldsOf);
+    const attributes = within(within([resourceSpans], 1), 1).map(readFields);
     const service = attributes.find((attribute) => attribute.get(1)?.[0]?.toString() === 'service.name');
     return within(within([resourceSpans], 2), 2).map((span) => {
-      const fields = fieldsOf(span);
+      const fields = readFields(span);
       const status = within(fields.get(15) ?? [], 3)[0]?.[0];
       return {
         service: within(service?.get(2) ?? [], 1).toString(),

@@ -11,7 +11,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { expect, onTestFinished } from 'vitest';
 import { type RunningProcess, temporaryFolder, watch } from '../tools/processes.ts';
-import { type ContainerSpec, environmentOf, type Manifest, ofKind, type Probe, podOf } from './kubernetes.ts';
+import { type ContainerSpec, findPod, type Manifest, makeEnvironment, ofKind, type Probe } from './kubernetes.ts';
 
 const execute = promisify(execFile);
 
@@ -39,7 +39,7 @@ export interface Cluster {
   /** Kills a pod and starts another. */
   crash(pod: Pod): Promise<void>;
   /** The pods of a deployment to which the cluster sends callers. */
-  endpointsOf(deployment: string): readonly Pod[];
+  findEndpoints(deployment: string): readonly Pod[];
 }
 
 /**
@@ -90,7 +90,7 @@ export async function aCluster(image: string, manifests: readonly Manifest[], se
       leave(pod);
       await cluster.start(pod.deployment);
     },
-    endpointsOf: (name) => [...endpoints].filter(({ deployment }) => deployment === name),
+    findEndpoints: (name) => [...endpoints].filter(({ deployment }) => deployment === name),
   };
   return cluster;
 }
@@ -101,7 +101,7 @@ async function mountImage(image: string, manifests: readonly Manifest[]): Promis
   onTestFinished(async () => void (await execute('buildah', ['rm', container])));
   const root = (await execute('buildah', ['mount', container])).stdout.trim();
   for (const deployment of ofKind(manifests, 'Deployment')) {
-    for (const { mountPath } of podOf(deployment).containers[0].volumeMounts)
+    for (const { mountPath } of findPod(deployment).containers[0].volumeMounts)
       mkdirSync(join(root, mountPath), { recursive: true });
   }
   return root;
@@ -121,7 +121,7 @@ async function startPod(name: string, node: Node): Promise<Pod> {
   const { root, manifests, address } = node;
   const deployment = ofKind(manifests, 'Deployment').find(({ metadata }) => metadata.name === name);
   if (!deployment) throw new Error(`there is no deployment ${name}`);
-  const { securityContext, terminationGracePeriodSeconds, containers } = podOf(deployment);
+  const { securityContext, terminationGracePeriodSeconds, containers } = findPod(deployment);
   const [container] = containers;
   const { runAsUser, runAsGroup, fsGroup } = securityContext;
   // Rights that the manifest forbids to all containers; test/kubernetes.test.ts checks it.
@@ -130,11 +130,11 @@ async function startPod(name: string, node: Node): Promise<Pod> {
   const environment = Object.entries({
     PATH: '/usr/local/bin:/usr/bin:/bin',
     NODE_ENV: 'production',
-    ...environmentOf(container, manifests),
+    ...makeEnvironment(container, manifests),
   }).map(([setting, value]) => `${setting}=${value.replace('0.0.0.0', address)}`);
   const within = [...user, 'env', '-i', '--chdir=/app', ...environment];
 
-  const mounts = mountsOf(deployment, node).map(([outside, inside, isReadOnly]) => {
+  const mounts = findMounts(deployment, node).map(([outside, inside, isReadOnly]) => {
     const target = join(root, inside);
     return `mount --bind ${outside} ${target}${isReadOnly ? ` && mount -o remount,bind,ro ${target}` : ''}`;
   });
@@ -147,9 +147,9 @@ async function startPod(name: string, node: Node): Promise<Pod> {
   );
   onTestFinished(() => running.kill());
   const pid = await expect
-    .poll(() => childOf(running.child.pid))
+    .poll(() => startChild(running.child.pid))
     .toBeGreaterThan(0)
-    .then(() => childOf(running.child.pid));
+    .then(() => startChild(running.child.pid));
   const commandPrefix = ['nsenter', `--target=${pid}`, '--mount', '--pid', '--root', ...within];
   const probe = (what: Probe) => succeeds(what, container, address, commandPrefix);
   const signal = (which: NodeJS.Signals) => running.child.exitCode === null && process.kill(pid, which);
@@ -178,8 +178,8 @@ async function startPod(name: string, node: Node): Promise<Pod> {
 }
 
 /** Returns source, target and whether it is read-only, for each mount. */
-function mountsOf(deployment: Manifest, { folder, hosts, secrets }: Node): [string, string, boolean][] {
-  const { volumes, containers, securityContext } = podOf(deployment);
+function findMounts(deployment: Manifest, { folder, hosts, secrets }: Node): [string, string, boolean][] {
+  const { volumes, containers, securityContext } = findPod(deployment);
   const mounts = containers[0].volumeMounts.map(({ name, mountPath, readOnly = false }): [string, string, boolean] => {
     const volume = volumes.find((each) => each.name === name);
     // A claim is the same volume for all pods.
@@ -197,7 +197,8 @@ function mountsOf(deployment: Manifest, { folder, hosts, secrets }: Node): [stri
 }
 
 /** Returns the child of a process, or 0. */
-const childOf = (pid: number | undefined) => Number(spawnSync('pgrep', ['-P', `${pid}`], { encoding: 'utf8' }).stdout);
+const startChild = (pid: number | undefined) =>
+  Number(spawnSync('pgrep', ['-P', `${pid}`], { encoding: 'utf8' }).stdout);
 
 async function succeeds(
   probe: Probe,

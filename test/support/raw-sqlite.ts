@@ -10,7 +10,7 @@ export const STUDIO_NUMBER = '(SELECT number FROM studio_numbers WHERE studio_id
 export const ID_BYTES = "unhex(?, '-')";
 
 /** Returns the SQL of an id's text. */
-export const idTextOf = (column: string): string => {
+export const toIdText = (column: string): string => {
   const part = (from: number, length: number) => `substr(lower(hex(${column})), ${from}, ${length})`;
   return [part(1, 8), part(9, 4), part(13, 4), part(17, 4), part(21, 12)].join(" || '-' || ");
 };

@@ -83,7 +83,7 @@ async function startSentinel(file: string, port: number) {
 }
 
 /** Returns the fields of `INFO replication` of a Redis. */
-export async function replicationOf(server: RedisServer): Promise<Readonly<Record<string, string>>> {
+export async function readReplication(server: RedisServer): Promise<Readonly<Record<string, string>>> {
   const text = String(await server.command('INFO', 'replication'));
   return Object.fromEntries(text.split('\r\n').map((line) => line.split(':', 2)));
 }

@@ -23,7 +23,7 @@ export interface ServiceOverrides {
 /** Settings of both processes. */
 const COMMON = { CORE_TOKEN, LOG_LEVEL: 'silent', SHUTDOWN_DRAIN_MS: '0' };
 
-export function startGatewayOf(coreUrl: string, { gateway = {}, deadlines }: ServiceOverrides) {
+export function startGatewayAt(coreUrl: string, { gateway = {}, deadlines }: ServiceOverrides) {
   const defaults = { ...COMMON, GATEWAY_PORT: '0', CORE_URL: coreUrl, PUBLIC_URL, QUOTA_LIMIT: '1000000' };
   return startGateway(readGatewayConfig({ ...defaults, ...gateway }), deadlines);
 }
@@ -34,7 +34,7 @@ export async function runService(overrides: ServiceOverrides = {}) {
   const coreEnv = { ...COMMON, DATABASE_URL: `sqlite:${join(folder, 'leads.db')}`, ...overrides.core };
   let core = await startCore(readCoreConfig({ CORE_PORT: '0', ...coreEnv }));
   const coreUrl = core.url;
-  const gateway = await startGatewayOf(coreUrl, overrides);
+  const gateway = await startGatewayAt(coreUrl, overrides);
   const clients = connectToCore(coreUrl, CORE_TOKEN);
   return {
     url: gateway.url,

@@ -20,13 +20,13 @@ const SCOPES: Readonly<Record<Scope, ApiKeyScope>> = {
   'leads.create': ApiKeyScope.LEADS_CREATE,
   'leads.read': ApiKeyScope.LEADS_READ,
 };
-const scopesOf = (names: readonly Scope[]) => names.map((name) => SCOPES[name]);
+const findScopes = (names: readonly Scope[]) => names.map((name) => SCOPES[name]);
 
 const calls: ServiceCalls = {
-  aStudioWithKey: ({ scopes } = {}) => arrangeStudio(clients, scopes && { scopes: scopesOf(scopes) }),
+  aStudioWithKey: ({ scopes } = {}) => arrangeStudio(clients, scopes && { scopes: findScopes(scopes) }),
   aKey: async (owner, scopes) => {
     const expireTime = timestampFromMs(Date.now() + DAY_MS);
-    return (await clients.apiKeys.createApiKey({ ...owner, name: 'Pages', scopes: scopesOf(scopes), expireTime }))
+    return (await clients.apiKeys.createApiKey({ ...owner, name: 'Pages', scopes: findScopes(scopes), expireTime }))
       .secret;
   },
   revokeKey: async ({ secret: _, ...ids }) => void (await clients.apiKeys.revokeApiKey(ids)),
@@ -34,7 +34,7 @@ const calls: ServiceCalls = {
     void (await clients.directory.putStudio({ studio: { id, status: StudioStatus.SUSPENDED } })),
   demoteOwner: async ({ studioId, memberId: id }) =>
     void (await clients.directory.putMember({ member: { studioId, id, role: MemberRole.STAFF } })),
-  leadsOf: async (studioId) =>
+  readLeads: async (studioId) =>
     (await allLeads(clients, studioId)).map(({ id, displayName, contact, note }) => ({
       id,
       displayName,

@@ -5,7 +5,7 @@ import { LEADS, postLead } from '../tools/served-service.ts';
 import { allLeads, arrangeStudio, type CoreClients, type StudioOptions, type StudioWithKey } from './core-clients.ts';
 import { expectDocumentedAnswer, expectDocumentedRequest, PUBLIC_URL } from './documented.ts';
 import { type Samples, scrape } from './metrics.ts';
-import { runService, type ServiceOverrides, startGatewayOf } from './running-service.ts';
+import { runService, type ServiceOverrides, startGatewayAt } from './running-service.ts';
 
 export { LEADS } from '../tools/served-service.ts';
 export { BOTH_SCOPES, type StudioWithKey } from './core-clients.ts';
@@ -73,7 +73,7 @@ export async function keyLookUps(service: Service): Promise<number> {
 
 /** Starts another gateway of a service's core, stopped at the end of the test. Returns its address. */
 export async function anotherGateway({ coreUrl }: Service, overrides: ServiceOverrides = {}): Promise<string> {
-  const gateway = await startGatewayOf(coreUrl, overrides);
+  const gateway = await startGatewayAt(coreUrl, overrides);
   onTestFinished(() => gateway.stop());
   return gateway.url;
 }
@@ -107,7 +107,7 @@ export async function startService(overrides: ServiceOverrides = {}): Promise<Se
           'idempotency-key': randomUUID(),
           ...headers,
         },
-        bytesOf(body),
+        toBytes(body),
       ),
 
     get: (secret, path = '', headers = {}) =>
@@ -139,7 +139,7 @@ export function anEmail(value = `${randomUUID()}@example.org`) {
   return { type: 'email', value };
 }
 
-function bytesOf(body: unknown): Uint8Array<ArrayBuffer> {
+function toBytes(body: unknown): Uint8Array<ArrayBuffer> {
   if (body instanceof Uint8Array) return Uint8Array.from(body);
   return new TextEncoder().encode(typeof body === 'string' ? body : JSON.stringify(body));
 }
@@ -231,7 +231,7 @@ export function expectLead(json: unknown): LeadJson {
 }
 
 /** Checks that a response has a created or read lead, and returns the lead. */
-export async function leadOf(response: Response, status = 200): Promise<LeadJson> {
+export async function readLead(response: Response, status = 200): Promise<LeadJson> {
   const text = await response.text();
   expect({ status: response.status, text }).toEqual({ status, text: expect.stringMatching(/^\{"lead":\{/) });
   expect(response.headers.get('content-type')).toMatch(/^application\/json(?:; charset=utf-8)?$/);

@@ -10,7 +10,7 @@ import { expect, onTestFinished } from 'vitest';
 import { ConsumerStart } from '../../proto/gen/leadintake/v1/consumer_pb.ts';
 import { tokenHash } from '../../src/callers-file.ts';
 import { anAuthority } from '../tools/certificates.ts';
-import { addressOf, type RunningProcess, run, temporaryFolder } from '../tools/processes.ts';
+import { type RunningProcess, readAddress, run, temporaryFolder } from '../tools/processes.ts';
 import { freePort } from '../tools/servers.ts';
 import { arrangeStudio, type CoreClients, connectToCore } from './core-clients.ts';
 import { startTestCore } from './grpc.ts';
@@ -145,7 +145,7 @@ export async function aWebhookDeployment({
   };
   const startCore = () => run('src/main.ts', { env });
   let apart = settings && startCore();
-  const coreUrl = apart ? await addressOf(apart) : await startWithin(env);
+  const coreUrl = apart ? await readAddress(apart) : await startWithin(env);
   const crm = connectToCore(coreUrl, crmToken);
   onTestFinished(() => crm.close());
   const { studioId, memberId } = await arrangeStudio(crm);
@@ -159,7 +159,7 @@ export async function aWebhookDeployment({
     },
     async restartCore() {
       apart = startCore();
-      await addressOf(apart);
+      await readAddress(apart);
     },
     ...{ coreUrl, databaseUrl, crm, studioId, memberId, receiver, relayToken, endpointsFile },
     putEndpoints(changes = {}) {

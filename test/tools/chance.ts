@@ -22,7 +22,7 @@ export function seedFrom(variable: string): number {
 }
 
 /** @param seed an integer from 0 to 2³² − 1 */
-export function chanceOf(seed: number): Chance {
+export function createChance(seed: number): Chance {
   // mulberry32
   let state = seed;
   const number = () => {
@@ -38,6 +38,6 @@ export function chanceOf(seed: number): Chance {
     between,
     oneOf: (choices) => choices[between(0, choices.length - 1)] as (typeof choices)[number],
     uuid: () => `${hex(8)}-${hex(4)}-4${hex(3)}-${'89ab'[between(0, 3)]}${hex(3)}-${hex(12)}`,
-    branch: () => chanceOf(between(0, 2 ** 32 - 1)),
+    branch: () => createChance(between(0, 2 ** 32 - 1)),
   };
 }

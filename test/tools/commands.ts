@@ -16,10 +16,10 @@ export function commandsIn(page: string, mark: string): string {
 }
 
 /** Returns the commands of the examples' README below a marker comment. */
-export const commandsOf = (mark: string): string => commandsIn(readme, mark);
+export const findCommands = (mark: string): string => commandsIn(readme, mark);
 
 /** Returns the program of a page below a marker comment. */
-export function exampleOf(page: string, mark: string): string {
+export function findExample(page: string, mark: string): string {
   const text = readFileSync(join(ROOT, page), 'utf8');
   const [, program] = new RegExp(`<!-- ${mark} -->\\n\`\`\`\\w+\\n([\\s\\S]*?)\`\`\``).exec(text) ?? [];
   if (program === undefined) throw new Error(`${page} has no program marked ${mark}`);

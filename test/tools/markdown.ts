@@ -44,7 +44,7 @@ function readPage(path: string): MarkdownPage {
   marked.walkTokens(tokens, (token) => {
     const each = token as MarkedToken;
     if (each.type === 'link' || each.type === 'image') links.push(each.href);
-    if (each.type === 'heading') titles.push(textOf(each.tokens));
+    if (each.type === 'heading') titles.push(plainText(each.tokens));
     if (each.type === 'code' && SHELLS.includes(each.lang ?? '')) {
       const [firstLine = ''] = each.text.split('\n');
       blocks.push({ name: comment ?? firstLine, commands: each.text });
@@ -56,8 +56,8 @@ function readPage(path: string): MarkdownPage {
 }
 
 /** Returns the text of inline tokens without their markup. */
-function textOf(tokens: readonly Token[]): string {
+function plainText(tokens: readonly Token[]): string {
   return tokens
-    .map((token) => ('tokens' in token && token.tokens ? textOf(token.tokens) : (token as Tokens.Text).text))
+    .map((token) => ('tokens' in token && token.tokens ? plainText(token.tokens) : (token as Tokens.Text).text))
     .join('');
 }

@@ -154,7 +154,7 @@ export function watch(child: ChildProcessByStdio<Writable | null, Readable, Read
 }
 
 /** Returns the address that a process of the product logs when it listens. */
-export async function addressOf(running: RunningProcess): Promise<string> {
+export async function readAddress(running: RunningProcess): Promise<string> {
   const [, url = ''] = await running.printed(/Server listening at (https?:\/\/[0-9.:]+)/);
   return url;
 }

@@ -13,9 +13,9 @@ export interface ServiceWithPackages {
   /** The public address of the service, with the proxy's path. */
   url(): string;
   /** Returns a page of `/docs`, as the gateway serves it in Markdown. */
-  pageOf(page: string): Promise<string>;
+  readPage(page: string): Promise<string>;
   /** Returns the code blocks of such a page, with their languages. */
-  blocksOf(page: string): Promise<{ readonly lang: string; readonly text: string }[]>;
+  readBlocks(page: string): Promise<{ readonly lang: string; readonly text: string }[]>;
 }
 
 /**
@@ -48,14 +48,14 @@ export function aServiceWithPackages(build: (folder: string) => void): ServiceWi
     proxy.closeAllConnections();
   });
   const service = aServedService(() => ({ KEPT_PACKAGES_FOLDER: folder(), PUBLIC_URL: url() }));
-  const pageOf = async (page: string) => (await fetch(`${url()}/docs/${page}.md`)).text();
+  const readPage = async (page: string) => (await fetch(`${url()}/docs/${page}.md`)).text();
   return {
     service,
     folder,
     url,
-    pageOf,
-    async blocksOf(page) {
-      return [...(await pageOf(page)).matchAll(/^```(\w+)\n([\s\S]*?)^```/gm)].map(([, lang = '', text = '']) => ({
+    readPage,
+    async readBlocks(page) {
+      return [...(await readPage(page)).matchAll(/^```(\w+)\n([\s\S]*?)^```/gm)].map(([, lang = '', text = '']) => ({
         lang,
         text,
       }));

@@ -39,7 +39,7 @@ export interface ServiceCalls {
   /** Makes the owner of a studio a member who may issue no keys. */
   demoteOwner(studio: StudioWithKey): Promise<void>;
   /** Returns all leads of a studio, newest first. */
-  leadsOf(studioId: string): Promise<readonly KnownLead[]>;
+  readLeads(studioId: string): Promise<readonly KnownLead[]>;
   countLeads(studioId: string): Promise<number>;
   /** Creates leads with the given email addresses. Returns their ids. */
   importLeads(studioId: string, emails: readonly string[]): Promise<readonly string[]>;

@@ -10,7 +10,7 @@ interface Batch {
 }
 
 /** A batcher that answers each request with ten times itself. */
-function controlledBatches(nameOf?: (request: number) => unknown) {
+function controlledBatches(findName?: (request: number) => unknown) {
   const batches: Batch[] = [];
   const batcher = requestBatcher<number, number>((requests) => {
     const answers = Promise.withResolvers<number[]>();
@@ -20,7 +20,7 @@ function controlledBatches(nameOf?: (request: number) => unknown) {
       fail: answers.reject,
     });
     return answers.promise;
-  }, nameOf);
+  }, findName);
   const submit = (request: number, deadline = new AbortController().signal) => batcher.submit(request, deadline);
   return { batches, submit };
 }

@@ -3,8 +3,8 @@ import { type CallerEntries, MAX_NAMED_CALLERS, parseCallers, subjectForm, token
 import { times } from '../support/builders.ts';
 
 const aToken = (seed = 'a') => ({ sha256: tokenHash(seed) });
-const fileOf = (callers: unknown) => JSON.stringify({ callers });
-const faultOf = (text: string) => {
+const writeFileWith = (callers: unknown) => JSON.stringify({ callers });
+const findFault = (text: string) => {
   try {
     parseCallers(text);
   } catch (error) {
@@ -24,8 +24,8 @@ test('a callers file lists callers and their permissions', () => {
     relay: { may: ['feed', 'read'], consumers: ['relay', 'reporting'] },
     unused: { may: ['read'] },
   };
-  expect(parseCallers(fileOf(callers))).toEqual(callers);
-  expect(parseCallers(fileOf({}))).toEqual({});
+  expect(parseCallers(writeFileWith(callers))).toEqual(callers);
+  expect(parseCallers(writeFileWith({}))).toEqual({});
 });
 
 describe('an invalid callers file is reported in full, without its contents', () => {
@@ -33,55 +33,61 @@ describe('an invalid callers file is reported in full, without its contents', ()
     [/^is not JSON$/, 'website: secret'],
     [/the file must be object/, '[]'],
     [/the file must NOT have additional properties/, '{"callers":{},"caller":{}}'],
-    [/website must NOT have additional properties/, fileOf({ website: { may: ['read'], token: 'secret' } })],
-    [/website\/may must NOT have fewer than 1 items/, fileOf({ website: { may: [] } })],
+    [/website must NOT have additional properties/, writeFileWith({ website: { may: ['read'], token: 'secret' } })],
+    [/website\/may must NOT have fewer than 1 items/, writeFileWith({ website: { may: [] } })],
     [
       /website\/may\/1 must be one of gateway, read, feed, crm, operator/,
-      fileOf({ website: { may: ['read', 'secret'] } }),
+      writeFileWith({ website: { may: ['read', 'secret'] } }),
     ],
-    [/website\/studios\/0 must match pattern/, fileOf({ website: { may: ['read'], studios: ['a secret'] } })],
+    [/website\/studios\/0 must match pattern/, writeFileWith({ website: { may: ['read'], studios: ['a secret'] } })],
     [
       /website\/tokens\/0\/sha256 must match pattern/,
-      fileOf({ website: { may: ['read'], tokens: [{ sha256: 'secret' }] } }),
+      writeFileWith({ website: { may: ['read'], tokens: [{ sha256: 'secret' }] } }),
     ],
-    [/website\/consumers\/0 must match pattern/, fileOf({ website: { may: ['feed'], consumers: ['a secret'] } })],
-    [/must name the consumers of website, which may feed/, fileOf({ website: { may: ['feed'] } })],
-    [/names consumers of website, which may not feed/, fileOf({ website: { may: ['crm'], consumers: ['relay'] } })],
+    [
+      /website\/consumers\/0 must match pattern/,
+      writeFileWith({ website: { may: ['feed'], consumers: ['a secret'] } }),
+    ],
+    [/must name the consumers of website, which may feed/, writeFileWith({ website: { may: ['feed'] } })],
+    [
+      /names consumers of website, which may not feed/,
+      writeFileWith({ website: { may: ['crm'], consumers: ['relay'] } }),
+    ],
     [/^has website twice/, '{"callers":{"website":{"may":["read"]},"\\u0077ebsite" : {"may":["crm"]}}}'],
     [/^has may twice/, '{"callers":{"website":{"may":["read"],"may":["crm"]}}}'],
     [
       /^has CN twice/,
       '{"callers":{"website":{"may":["read"],"certificateSubject":{"CN":"a \\" } b","OU":"{","CN":"secret"}}}}',
     ],
-    [/names have 1 to 63 of a to z/, fileOf({ 'a Secret': { may: ['read'] } })],
+    [/names have 1 to 63 of a to z/, writeFileWith({ 'a Secret': { may: ['read'] } })],
     [
       /for a and for b$/,
-      fileOf({ a: { may: ['read'], tokens: [aToken()] }, b: { may: ['read'], tokens: [aToken()] } }),
+      writeFileWith({ a: { may: ['read'], tokens: [aToken()] }, b: { may: ['read'], tokens: [aToken()] } }),
     ],
     [
       /for a and for b$/,
-      fileOf({
+      writeFileWith({
         a: { may: ['read'], certificateSubject: { CN: 'x', O: 'y' } },
         b: { may: ['read'], certificateSubject: { O: 'y', CN: 'x' } },
       }),
     ],
     [
       /the file must NOT have more than 500 properties|callers must NOT have more than 500 properties/,
-      fileOf(Object.fromEntries(times(MAX_NAMED_CALLERS + 1, (number) => [`c${number}`, { may: ['read'] }]))),
+      writeFileWith(Object.fromEntries(times(MAX_NAMED_CALLERS + 1, (number) => [`c${number}`, { may: ['read'] }]))),
     ],
   ])('an invalid callers file is refused without its contents: %s', (fault, text) => {
-    expect(faultOf(text)).toMatch(fault);
-    expect(faultOf(text)).not.toMatch(/secret/i);
+    expect(findFault(text)).toMatch(fault);
+    expect(findFault(text)).not.toMatch(/secret/i);
   });
 
   test('all faults of a callers file are reported', () => {
-    const faults = faultOf(fileOf({ a: { may: [] }, b: { may: ['read'], tokens: [{}] } }));
+    const faults = findFault(writeFileWith({ a: { may: [] }, b: { may: ['read'], tokens: [{}] } }));
     expect(faults).toMatch(/a\/may .*; b\/tokens\/0 must have required property 'sha256'/);
   });
 
   test('a caller named like a property of objects is not special', () => {
-    expect(faultOf('{"callers":{"__proto__":{"may":["operator"]}}}')).toMatch(/names have/);
-    expect(parseCallers(fileOf({ constructor: { may: ['read'] } }))).toEqual({ constructor: { may: ['read'] } });
+    expect(findFault('{"callers":{"__proto__":{"may":["operator"]}}}')).toMatch(/names have/);
+    expect(parseCallers(writeFileWith({ constructor: { may: ['read'] } }))).toEqual({ constructor: { may: ['read'] } });
   });
 });
 

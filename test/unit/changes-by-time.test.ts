@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { marksByTime } from '../../src/store/mongo/by-time.ts';
+import { changedByTime } from '../../src/store/mongo/by-time.ts';
 import type { Collections } from '../../src/store/mongo/collections.ts';
 import { ACKNOWLEDGED } from '../../src/store/mongo/lead-documents.ts';
 import { times } from '../support/builders.ts';
@@ -49,7 +49,7 @@ const NOW = Date.now();
 const LEADS = 20_000;
 
 /** Retries until the engine succeeds, as callers do. */
-async function find(changes: ReturnType<typeof marksByTime>, count: number): Promise<number[]> {
+async function find(changes: ReturnType<typeof changedByTime>, count: number): Promise<number[]> {
   for (let attempt = 0; attempt < 60; attempt += 1) {
     const found = await changes.first(count).catch(() => undefined);
     if (found) return found.map(({ changes: { since } = {} }) => since?.getTime() ?? Number.NaN);
@@ -67,7 +67,7 @@ test.each([
     engine.pending.add(NOW - span + Math.floor((index * span) / LEADS));
   }
   const inOrder = [...engine.pending].sort((a, b) => a - b);
-  const changes = marksByTime(engine);
+  const changes = changedByTime(engine);
 
   const taken: number[] = [];
   while (engine.pending.size > 0) {
@@ -86,7 +86,7 @@ test.each([
 test('concurrent reads do not take a query in flight for a failed one', async () => {
   const engine = new SortingEngine();
   engine.pending.add(NOW);
-  const changes = marksByTime(engine);
+  const changes = changedByTime(engine);
   const found = await Promise.all(times(16, () => find(changes, 100)));
   expect(found).toEqual(times(16, () => [NOW]));
   expect(engine.counts).toBe(0);
@@ -95,7 +95,7 @@ test('concurrent reads do not take a query in flight for a failed one', async ()
 test('finds changes before or after all those found so far', async () => {
   const engine = new SortingEngine();
   for (const index of times(1000, (index) => index)) engine.pending.add(NOW - 1_000_000 + index);
-  const changes = marksByTime(engine);
+  const changes = changedByTime(engine);
   await find(changes, 100);
   engine.pending.clear();
 

@@ -32,7 +32,7 @@ function clientsBehindProxies(proxies: readonly string[] | undefined = ['192.0.2
   const find = clientAddresses(proxies, pino({}, { write: (line) => void logged.push(line) }));
   return {
     logged,
-    clientOf: (forwarded: string | undefined, remoteAddress: string | undefined = '192.0.2.9') =>
+    findClient: (forwarded: string | undefined, remoteAddress: string | undefined = '192.0.2.9') =>
       find({
         headers: { 'x-forwarded-for': forwarded },
         raw: { socket: { remoteAddress } },
@@ -57,8 +57,8 @@ test.each([
   [`${'10.0.0.6,'.repeat(1700)}198.51.100.7`, '198.51.100.7'],
 ])('a trusted proxy names the client by X-Forwarded-For, with or without ports: %.60s', (forwarded, client) => {
   const proxies = clientsBehindProxies();
-  expect(proxies.clientOf(forwarded)).toBe(client);
-  expect(proxies.clientOf(forwarded, '::ffff:192.0.2.9')).toBe(client);
+  expect(proxies.findClient(forwarded)).toBe(client);
+  expect(proxies.findClient(forwarded, '::ffff:192.0.2.9')).toBe(client);
   expect(proxies.logged).toEqual([]);
 });
 
@@ -77,8 +77,8 @@ const WITHOUT_EFFECT: readonly [string, forwarded: string | undefined, peer: str
 test.each(WITHOUT_EFFECT)(
   'a proxy that sends %s counts as the client, which is logged once and without an address',
   (_, forwarded, peer, client, message) => {
-    const { clientOf, logged } = clientsBehindProxies();
-    for (let count = 0; count < 3; count += 1) expect(clientOf(forwarded, peer)).toBe(client);
+    const { findClient, logged } = clientsBehindProxies();
+    for (let count = 0; count < 3; count += 1) expect(findClient(forwarded, peer)).toBe(client);
     expect(logged).toHaveLength(1);
     expect(logged[0]).toMatch(message);
     expect(logged[0]).not.toMatch(/198\.51|203\.0|192\.0|hidden|xxx/);
@@ -86,18 +86,18 @@ test.each(WITHOUT_EFFECT)(
 );
 
 test('without trusted proxies the client is the peer, and nothing is logged', () => {
-  const { clientOf, logged } = clientsBehindProxies([]);
+  const { findClient, logged } = clientsBehindProxies([]);
   const unset = clientAddresses(undefined, pino({}, { write: (line) => void logged.push(line) }));
   const request = { headers: { 'x-forwarded-for': '198.51.100.7' }, raw: { socket: { remoteAddress: '192.0.2.9' } } };
   expect(unset(request as unknown as FastifyRequest)).toBe('192.0.2.9');
   expect(logged).toEqual([]);
-  expect(clientOf(undefined)).toBe('192.0.2.9');
+  expect(findClient(undefined)).toBe('192.0.2.9');
 });
 
 test('a closed connection has no client address', () => {
-  const { clientOf, logged } = clientsBehindProxies();
+  const { findClient, logged } = clientsBehindProxies();
   const gone = clientAddresses(['192.0.2.9'], pino({ level: 'silent' }));
   expect(gone({ headers: {}, raw: { socket: {} } } as unknown as FastifyRequest)).toBe('');
-  expect(clientOf('198.51.100.7')).toBe('198.51.100.7');
+  expect(findClient('198.51.100.7')).toBe('198.51.100.7');
   expect(logged).toEqual([]);
 });

@@ -16,7 +16,7 @@ function fileWith(name: string, contents: string): string {
 /** A token of the minimum length. */
 const TOKEN = 'token'.padEnd(32, '.');
 
-function faultsOf(env: Record<string, string>): readonly string[] {
+function findFaults(env: Record<string, string>): readonly string[] {
   try {
     readCoreConfig(env);
   } catch (error) {
@@ -52,17 +52,17 @@ describe('a core', () => {
     for (const CORE_HOST of ['0.0.0.0', '::', '192.0.2.1', 'core.example.org']) {
       const fault = `CORE_HOST is ${CORE_HOST}, which others can reach: set CORE_CALLERS_FILE, CORE_TOKEN or CORE_TLS_CLIENT_CA_FILE`;
       // TLS alone authenticates the core but not its callers.
-      for (const means of [{}, tls]) expect(faultsOf({ CORE_HOST, ...means })).toEqual([fault]);
+      for (const means of [{}, tls]) expect(findFaults({ CORE_HOST, ...means })).toEqual([fault]);
       for (const token of [{ CORE_TOKEN: '' }, { CORE_TOKEN_FILE: fileWith('empty', '') }]) {
-        expect(faultsOf({ CORE_HOST, ...token })).not.toEqual([]);
+        expect(findFaults({ CORE_HOST, ...token })).not.toEqual([]);
       }
       const mutual = { ...tls, CORE_TLS_CLIENT_CA_FILE: fileWith('ca.pem', 'an authority') };
       const inFile = { CORE_TOKEN_FILE: fileWith('token', `${TOKEN}\n`) };
       for (const means of [{ CORE_TOKEN: TOKEN }, inFile, mutual])
-        expect(faultsOf({ CORE_HOST, ...means })).toEqual([]);
+        expect(findFaults({ CORE_HOST, ...means })).toEqual([]);
     }
     for (const CORE_HOST of ['127.0.0.1', '127.8.9.10', '::1', 'localhost'])
-      expect(faultsOf({ CORE_HOST })).toEqual([]);
+      expect(findFaults({ CORE_HOST })).toEqual([]);
   });
 
   test('a core does not start with incomplete TLS settings or an empty TLS file', () => {
@@ -76,21 +76,21 @@ describe('a core', () => {
       [cert, key, empty],
     ]) {
       const env = { CORE_TOKEN: TOKEN, CORE_TLS_CERT_FILE, CORE_TLS_KEY_FILE, CORE_TLS_CLIENT_CA_FILE };
-      expect(faultsOf(JSON.parse(JSON.stringify(env)))).not.toEqual([]);
+      expect(findFaults(JSON.parse(JSON.stringify(env)))).not.toEqual([]);
     }
   });
 
   test('CORE_TOKEN has at least 32 characters that a header allows, and no fault repeats it', () => {
     for (const CORE_TOKEN of [TOKEN, 'with blanks '.repeat(3).trim(), 'x'.repeat(500)]) {
-      expect(faultsOf({ CORE_TOKEN })).toEqual([]);
+      expect(findFaults({ CORE_TOKEN })).toEqual([]);
     }
     for (const CORE_TOKEN of ['abc\nhunter2', ' hunter2', 'hunter2\u20ac', 'hunter2\u0001', 'hunter2\t']) {
-      expect(faultsOf({ CORE_TOKEN })).toEqual([expect.stringMatching(/^CORE_TOKEN must be (?!.*hunter2)/)]);
+      expect(findFaults({ CORE_TOKEN })).toEqual([expect.stringMatching(/^CORE_TOKEN must be (?!.*hunter2)/)]);
     }
     const short = 'hunter2'.padEnd(31, 'x');
     const fault = 'CORE_TOKEN must have at least 32 characters: openssl rand -hex 32 makes one';
-    expect(faultsOf({ CORE_TOKEN: short })).toEqual([fault]);
-    expect(faultsOf({ CORE_TOKEN_FILE: fileWith('short', `${short}\n`) })).toEqual([fault]);
+    expect(findFaults({ CORE_TOKEN: short })).toEqual([fault]);
+    expect(findFaults({ CORE_TOKEN_FILE: fileWith('short', `${short}\n`) })).toEqual([fault]);
   });
 });
 

@@ -14,11 +14,11 @@ function meet(a: Contact, b: Contact, region: RegionCode | null): boolean {
   return contactKeys(a, region).some((key) => keys.includes(key));
 }
 
-const pairsOf = <Value>(values: readonly Value[]): [Value, Value][] =>
+const makePairs = <Value>(values: readonly Value[]): [Value, Value][] =>
   values.flatMap((a, index) => values.slice(index + 1).map((b): [Value, Value] => [a, b]));
 
 /** Returns the phone library's example number of a region. */
-function exampleOf(region: CountryCode) {
+function findExample(region: CountryCode) {
   const example = getExampleNumber(region, examples);
   if (!example) throw new Error(`${region} has no example`);
   return { national: example.formatNational(), international: example.formatInternational(), e164: example.number };
@@ -65,7 +65,7 @@ const ZEROS = matching(/\p{Nd}/u).filter((_, index) => index % 10 === 0);
 // @proves leads-5 others-2
 describe('two spellings are one contact', () => {
   test.each(comparedContacts('same'))('two spellings are one contact, like $title', ({ region, contacts }) => {
-    const apart = pairsOf(contacts).filter(([a, b]) => !meet(a, b, region));
+    const apart = makePairs(contacts).filter(([a, b]) => !meet(a, b, region));
 
     expect(apart).toEqual([]);
   });
@@ -74,7 +74,7 @@ describe('two spellings are one contact', () => {
     'numbers of regions with %s match with or without a country code, whatever separates digits',
     (initial) => {
       const apart = regionsWith(initial).flatMap((region) => {
-        const { national, international, e164 } = exampleOf(region);
+        const { national, international, e164 } = findExample(region);
         const typed = [
           ...[national, international, `00${e164.slice(1)}`].map((form) => ({ form, of: region, same: e164 })),
           ...[national, international].map((form) => ({ form, of: null, same: form })),
@@ -96,7 +96,7 @@ describe('two spellings are one contact', () => {
 
   test('numbers match in the digits of every script', () => {
     const apart = REGIONS.flatMap((region) => {
-      const { national, international } = exampleOf(region);
+      const { national, international } = findExample(region);
       return [national, international].flatMap((form) =>
         ZEROS.filter((zero) => !meet(phone(inScript(zero, form)), phone(form), region)),
       );
@@ -110,15 +110,15 @@ describe('two spellings are one contact', () => {
 // @proves leads-5 others-1 others-3
 describe('two contacts are different', () => {
   test.each(comparedContacts('different'))('two contacts are different, like $title', ({ region, contacts }) => {
-    const merged = pairsOf(contacts).filter(([a, b]) => meet(a, b, region));
+    const merged = makePairs(contacts).filter(([a, b]) => meet(a, b, region));
 
     expect(merged).toEqual([]);
   });
 
   test('numbers of different regions, or that differ in a digit, are different contacts', () => {
-    const examples = REGIONS.map((region) => exampleOf(region).e164);
+    const examples = REGIONS.map((region) => findExample(region).e164);
     for (const region of REGIONS) {
-      const { national, e164 } = exampleOf(region);
+      const { national, e164 } = findExample(region);
       const near = Array.from({ length: 9 }, (_, step) =>
         e164.replace(/\d$/, (digit) => String((Number(digit) + step + 1) % 10)),
       );
@@ -276,13 +276,13 @@ function e164In(region: 'DE' | 'DK' | null, digits: string): string | undefined 
 }
 
 describe('the listed values', () => {
-  const faultOf = ({ type, value }: Contact) => captureFault(type, value);
+  const findFault = ({ type, value }: Contact) => captureFault(type, value);
 
   test('contacts are accepted or refused as listed', () => {
     const compared = [...comparedContacts('same'), ...comparedContacts('different')];
     const valid = [...listedContacts('valid'), ...compared.flatMap(({ contacts }) => contacts)];
-    expect(valid.filter((contact) => faultOf(contact) !== undefined)).toEqual([]);
-    expect(listedContacts('invalid').filter((contact) => faultOf(contact) === undefined)).toEqual([]);
+    expect(valid.filter((contact) => findFault(contact) !== undefined)).toEqual([]);
+    expect(listedContacts('invalid').filter((contact) => findFault(contact) === undefined)).toEqual([]);
   });
 });
 
@@ -331,9 +331,9 @@ test('a region is a code of ISO 3166, or XK', () => {
 
 /** Returns about eighty numbers: of a region, close to those, and of other regions. */
 function numbersFor(region: CountryCode | null): string[] {
-  const { national, e164 } = exampleOf(region ?? 'DE');
+  const { national, e164 } = findExample(region ?? 'DE');
   const lengths = [-3, -2, -1, 1, 2].map((more) => (more < 0 ? national.slice(0, more) : national + '5'.repeat(more)));
   const leading = Array.from({ length: 10 }, (_, digit) => national.replace(/\d/, String(digit)));
-  const others = REGIONS.filter((_, index) => index % 4 === 0).map((other) => exampleOf(other).e164);
+  const others = REGIONS.filter((_, index) => index % 4 === 0).map((other) => findExample(other).e164);
   return [national, e164, ...lengths, ...leading, ...others];
 }

@@ -13,12 +13,12 @@ test('each refusal has the status in its comment in refusal.proto', () => {
     reason,
     status,
   ]);
-  const statusOf = (reason: string) => Code[toConnectError(new Refusal(reason as Reason)).code] ?? '';
+  const findStatus = (reason: string) => Code[toConnectError(new Refusal(reason as Reason)).code] ?? '';
   const sent = Object.keys(RefusalReason)
     .filter((reason) => reason !== 'UNSPECIFIED' && Number.isNaN(Number(reason)))
     .map((reason) => [
       reason,
-      statusOf(reason)
+      findStatus(reason)
         .replaceAll(/\B[A-Z]/g, '_$&')
         .toLowerCase(),
     ]);

@@ -64,7 +64,7 @@ const LISTS: readonly [string, max: number, element: unknown, (list: never) => u
   ],
 ];
 
-async function refusalOf(run: () => unknown): Promise<Refusal> {
+async function findRefusal(run: () => unknown): Promise<Refusal> {
   const error = await Promise.try(run).catch((error) => error);
   expect(error).toBeInstanceOf(Refusal);
   return error as Refusal;
@@ -75,7 +75,7 @@ test.each(LISTS)(
   'a list of %s that is too long is refused without reading any element',
   async (_, max, element, run) => {
     const counted = countedList(200_000, element);
-    const { faults } = await refusalOf(() => run(counted.list as never));
+    const { faults } = await findRefusal(() => run(counted.list as never));
     expect(faults.map(({ message }) => message)).toEqual([`must have at most ${max} elements`]);
     expect(counted.reads).toBe(0);
   },
@@ -84,7 +84,7 @@ test.each(LISTS)(
 // @proves hostile-2 bounds-214
 test.each(LISTS)('a list of faulty %s is read only as far as faults are reported', async (_, max, element, run) => {
   const counted = countedList(max, element);
-  const { faults } = await refusalOf(() => run(counted.list as never));
+  const { faults } = await findRefusal(() => run(counted.list as never));
   expect(faults).toHaveLength(MAX_FAULTS);
   expect(counted.reads).toBeLessThanOrEqual(MAX_FAULTS);
 });

@@ -83,13 +83,13 @@ describe('the request log of a gateway', () => {
     ] as const) {
       const { record, tick, sent, lost } = aLog();
       const count = new Map<string, number>();
-      const recordOf = (studioId: string) => {
+      const toRecord = (studioId: string) => {
         record(studioId);
         count.set(studioId, (count.get(studioId) ?? 0) + 1);
       };
-      for (const index of times(1000, (each) => each)) recordOf(`flood-${index % floods}`);
-      for (const index of times(calm, (each) => each)) recordOf(`calm-${index}`);
-      recordOf('flood-0');
+      for (const index of times(1000, (each) => each)) toRecord(`flood-${index % floods}`);
+      for (const index of times(calm, (each) => each)) toRecord(`calm-${index}`);
+      toRecord('flood-0');
       await tick();
       const said = new Map<string, number>();
       for (const { studioId, omittedCount } of sent()) said.set(studioId, (said.get(studioId) ?? 0) + 1 + omittedCount);

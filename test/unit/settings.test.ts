@@ -31,7 +31,7 @@ const TOKEN = 'secret'.padEnd(32, '.');
 
 const parsers = { CORE_HOST: text, CORE_PORT: port, CORE_TOKEN: bearerToken, LOG_LEVEL: oneOf('warn', 'info') };
 
-function faultsOf(env: Environment): readonly string[] {
+function findFaults(env: Environment): readonly string[] {
   try {
     readSettings(parsers, env);
   } catch (error) {
@@ -51,7 +51,7 @@ describe('settings', () => {
   test('all faults of settings are reported together, without a secret', () => {
     const env = { CORE_PORT: '70000', LOG_LEVEL: 'slow', CORE_TOKEN: 'hunter2', CORE_TOKEN_FILE: '/nowhere' };
 
-    expect(faultsOf(env)).toEqual([
+    expect(findFaults(env)).toEqual([
       'CORE_PORT must be a whole number from 0 to 65535',
       'CORE_TOKEN is set, and CORE_TOKEN_FILE too: set one of them',
       'LOG_LEVEL must be one of warn, info',
@@ -74,10 +74,10 @@ describe('a setting in a file', () => {
   test("a setting's file must be readable, and the fault names the file", () => {
     const missing = join(folder(), 'missing');
 
-    expect(faultsOf({ CORE_TOKEN_FILE: missing })).toEqual([
+    expect(findFaults({ CORE_TOKEN_FILE: missing })).toEqual([
       `CORE_TOKEN names a file that cannot be read: ${missing} (ENOENT)`,
     ]);
-    expect(faultsOf({ CORE_TOKEN_FILE: folder() })).toEqual([
+    expect(findFaults({ CORE_TOKEN_FILE: folder() })).toEqual([
       `CORE_TOKEN names a file that cannot be read: ${folder()} (EISDIR)`,
     ]);
   });
@@ -86,7 +86,7 @@ describe('a setting in a file', () => {
     for (const contents of ['', ' \r\n']) {
       const env = { CORE_TOKEN_FILE: fileWith(contents) };
       // Either a fault or unset, so that no service uses the empty text as its secret.
-      if (faultsOf(env).length === 0) expect(readSettings(parsers, env).CORE_TOKEN).toBeUndefined();
+      if (findFaults(env).length === 0) expect(readSettings(parsers, env).CORE_TOKEN).toBeUndefined();
     }
   });
 });

@@ -7,18 +7,18 @@ import { Callers } from '../../src/rpc/callers.ts';
 
 const MINUTE_MS = 60_000;
 const [A, B] = ['token-a-of-the-core', 'token-b-of-the-core'];
-const secretOf = (token: string) => new Secret(token);
-const callerOf = (callers: Callers, token: string) =>
+const makeSecret = (token: string) => new Secret(token);
+const findCaller = (callers: Callers, token: string) =>
   callers.of({ authorization: `Bearer ${token}`, certificateSubject: undefined });
-const accepted = (callers: Callers) => [A, B].filter((token) => callerOf(callers, token));
+const accepted = (callers: Callers) => [A, B].filter((token) => findCaller(callers, token));
 
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
 
 test('a replaced token works for five minutes, and then its streams end', () => {
-  const callers = new Callers(secretOf(A), undefined);
-  const { withdrawn } = callerOf(callers, A) ?? {};
-  callers.share(secretOf(B));
+  const callers = new Callers(makeSecret(A), undefined);
+  const { withdrawn } = findCaller(callers, A) ?? {};
+  callers.share(makeSecret(B));
   vi.advanceTimersByTime(5 * MINUTE_MS - 1);
   expect([accepted(callers), withdrawn?.aborted]).toEqual([[A, B], false]);
   vi.advanceTimersByTime(1);
@@ -26,10 +26,10 @@ test('a replaced token works for five minutes, and then its streams end', () => 
 });
 
 test('a replaced token that comes back stays valid', () => {
-  const callers = new Callers(secretOf(A), undefined);
-  callers.share(secretOf(B));
+  const callers = new Callers(makeSecret(A), undefined);
+  callers.share(makeSecret(B));
   vi.advanceTimersByTime(MINUTE_MS);
-  callers.share(secretOf(A));
+  callers.share(makeSecret(A));
   vi.advanceTimersByTime(4 * MINUTE_MS);
   expect(accepted(callers)).toEqual([A, B]);
   vi.advanceTimersByTime(MINUTE_MS);
@@ -38,9 +38,9 @@ test('a replaced token that comes back stays valid', () => {
 
 test('a shared token that the callers file lists has the roles of the file, in either order', () => {
   const entries = { crm: { may: ['crm' as const], tokens: [{ sha256: tokenHash(B) }] } };
-  const callers = new Callers(secretOf(A), entries);
-  callers.share(secretOf(B));
-  expect(callerOf(callers, B)?.name).toBe('crm');
+  const callers = new Callers(makeSecret(A), entries);
+  callers.share(makeSecret(B));
+  expect(findCaller(callers, B)?.name).toBe('crm');
   callers.replace({});
   expect(accepted(callers)).toEqual([A]);
   vi.advanceTimersByTime(5 * MINUTE_MS);

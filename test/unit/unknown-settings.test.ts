@@ -44,12 +44,12 @@ function said({ read }: Process, env: Environment): string {
 /** Whether a variable is refused or named in the log. */
 const isSaid = (process: Process, name: string, value: string) => said(process, { [name]: value }).includes(name);
 
-const settingsOf = ({ parsers }: Process) => SETTING_NAMES.filter((name) => parsers[name]);
+const listSettings = ({ parsers }: Process) => SETTING_NAMES.filter((name) => parsers[name]);
 
-const SETTINGS = PROCESSES.flatMap((process) => settingsOf(process).map((name) => ({ ...process, process, name })));
+const SETTINGS = PROCESSES.flatMap((process) => listSettings(process).map((name) => ({ ...process, process, name })));
 
 /** The variables from which a setting is read. */
-const variablesOf = ({ name }: (typeof SETTINGS)[number]) => listVariables([name]);
+const settingVariables = ({ name }: (typeof SETTINGS)[number]) => listVariables([name]);
 
 /** Names with a letter missing, added or changed after the first word, in lower case, or with other words. */
 function misspelt(name: string): string[] {
@@ -63,19 +63,19 @@ function misspelt(name: string): string[] {
 /** Other programs have variables with these prefixes. */
 const isShared = (name: string) => /^(?:DATABASE|LOG|OTEL|PUBLIC)_/.test(name);
 
-const NAMES = new Set(SETTINGS.flatMap(variablesOf));
+const NAMES = new Set(SETTINGS.flatMap(settingVariables));
 
 // @proves crashes-13
 describe('a variable is refused or named in the log', () => {
   test.each(SETTINGS)('a blank variable is refused or named in the log: $what, $name', (setting) => {
-    for (const name of variablesOf(setting)) {
+    for (const name of settingVariables(setting)) {
       for (const blank of ['', ' ', '\t\n']) expect(isSaid(setting.process, name, blank), name).toBe(true);
     }
     if (findTraits(setting.name).protects) expect(() => setting.read({ [setting.name]: '' })).toThrow(SettingsError);
   });
 
   test.each(SETTINGS.filter(({ name }) => !isShared(name)))('a misspelt name is refused: $what, $name', (setting) => {
-    const names = variablesOf(setting)
+    const names = settingVariables(setting)
       .flatMap((name) => [...misspelt(name), `${name}_FILE`, name.replace(/_FILE$/, '')])
       .filter((name) => !NAMES.has(name));
     expect(names.length).toBeGreaterThan(10);
@@ -99,14 +99,14 @@ describe('a variable is refused or named in the log', () => {
       [`${service}_PORT_50051_TCP_PORT`]: '50051',
       [`${service}_PORT_50051_TCP_ADDR`]: '10.96.12.7',
     };
-    const ignored = settingsOf(process).filter((known) => known === `${service}_PORT`);
+    const ignored = listSettings(process).filter((known) => known === `${service}_PORT`);
     expect(process.read(injected)).toMatchObject({ ignored });
   });
 });
 
 test.each(PROCESSES)('the $what accepts the settings of others, and those of hosting providers', (process) => {
-  const own = listVariables(settingsOf(process));
-  const others = PROCESSES.flatMap((other) => listVariables(settingsOf(other))).filter((name) => !own.includes(name));
+  const own = listVariables(listSettings(process));
+  const others = PROCESSES.flatMap((other) => listVariables(listSettings(other))).filter((name) => !own.includes(name));
   const ofRedis = ['HOST', 'PORT', 'DB', 'USER', 'USERNAME', 'PASSWORD', 'TLS_URL', 'PUBLIC_URL', 'PRIVATE_URL'];
   const provided = [...ofRedis.map((name) => `REDIS_${name}`), 'PORT', 'HOST', 'DATABASE_NAME', 'PUBLIC_KEY'];
   const env = Object.fromEntries([...others, ...provided].map((name) => [name, 'x']));

@@ -105,18 +105,18 @@ describe('the payload', () => {
 
   // @proves bounds-104
   test('a payload omits enquiries if it would exceed 64 KiB with them', () => {
-    const bytesOf = (length: number) => {
+    const toBytes = (length: number) => {
       const { body } = createMessage(
         aChange([Kind.ENQUIRED], { enquiries: [{ ...ENQUIRY, note: 'ü'.repeat(length) }] }),
         'full',
       );
       return [Buffer.byteLength(body), 'enquiries' in JSON.parse(body).data.lead];
     };
-    const [bytes] = bytesOf(0) as [number];
+    const [bytes] = toBytes(0) as [number];
     const most = Math.floor((64 * 1024 - bytes) / 2);
-    expect(bytesOf(most)[1]).toBe(true);
-    expect(bytesOf(most)[0]).toBeGreaterThan(64 * 1024 - 2);
-    expect(bytesOf(most + 1)[1]).toBe(false);
+    expect(toBytes(most)[1]).toBe(true);
+    expect(toBytes(most)[0]).toBeGreaterThan(64 * 1024 - 2);
+    expect(toBytes(most + 1)[1]).toBe(false);
   });
 
   test.each(['thin', 'full'] as const)('the payload of an erasure has no personal data: %s', (payload) => {

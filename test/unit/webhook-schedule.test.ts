@@ -96,13 +96,14 @@ describe('a lead that fails', () => {
   test('a failed lead is retried like in Standard Webhooks, and set aside at the tenth failure', () => {
     const minutes = [1 / 12, 5, 30, 120, 300, 600, 840, 1200, 1440];
     expect(RETRY_PAUSES_MS).toEqual(minutes.map((each) => each * 60 * SECOND_MS));
-    const pauseOf = (attempts: number, random: number) =>
+    const findPause = (attempts: number, random: number) =>
       afterFailure(HEALTHY, { code: 'HTTP_500' }, { ...LEAD, attempts, random });
     for (const [attempts, pauseMs] of RETRY_PAUSES_MS.entries()) {
-      expect(pauseOf(attempts, 0)).toEqual({ setAside: true, pauseMs: pauseMs * 0.8 });
-      expect(pauseOf(attempts, 1)).toEqual({ setAside: true, pauseMs: pauseMs * 1.2 });
+      expect(findPause(attempts, 0)).toEqual({ setAside: true, pauseMs: pauseMs * 0.8 });
+      expect(findPause(attempts, 1)).toEqual({ setAside: true, pauseMs: pauseMs * 1.2 });
     }
-    for (const attempts of [9, 10, 1000]) expect(pauseOf(attempts, 0)).toEqual({ setAside: true, pauseMs: undefined });
+    for (const attempts of [9, 10, 1000])
+      expect(findPause(attempts, 0)).toEqual({ setAside: true, pauseMs: undefined });
   });
 
   test('a failed lead is not retried before its Retry-After', () => {
@@ -228,7 +229,7 @@ class World {
       if (retryAt === undefined) this.deliveries.delete(change.lead.id);
       else Object.assign(delivery, { due: retryAt, attempts: delivery.attempts + 1 });
     }
-    this.schedule.settled(change);
+    this.schedule.finish(change);
   }
 
   /** Does everything that is possible now. */
@@ -441,7 +442,7 @@ function ratePerSecond({ limit, perSecond, latencyMs, refusal }: Limited): numbe
       askedUntil = Math.max(askedUntil, now + (outcome.retryAfterMs ?? 0));
       successes = 0;
     } else {
-      schedule.settled(change);
+      schedule.finish(change);
       offer();
       [taken, successes] = [taken + 1, successes + 1];
     }

@@ -13,7 +13,7 @@ import { createLead } from '../../src/usecases/create-lead.ts';
 import { describeWithMongo } from '../support/mongodb.ts';
 import { openedStore } from '../support/patience.ts';
 import { temporaryFolder } from '../tools/processes.ts';
-import { answersOf, type Made, type MadeLead } from './answers.ts';
+import { collectAnswers, type Made, type MadeLead } from './answers.ts';
 import { type Collections, dropDatabase, restoreDocuments } from './mongo-documents.ts';
 
 /** A fixture: the data that a release wrote, and the results of its store. */
@@ -24,8 +24,8 @@ interface Written {
   readonly collections?: Collections;
 }
 
-const pathOf = (name: string) => join(import.meta.dirname, name);
-const written = (name: string): Written => JSON.parse(readFileSync(pathOf(name), 'utf8'));
+const toPath = (name: string) => join(import.meta.dirname, name);
+const written = (name: string): Written => JSON.parse(readFileSync(toPath(name), 'utf8'));
 
 /** The releases that have fixtures with answers, written by `write-database.ts`. */
 const RELEASES = readdirSync(import.meta.dirname).flatMap(
@@ -35,7 +35,7 @@ const RELEASES = readdirSync(import.meta.dirname).flatMap(
 describe.each(RELEASES)('a SQLite file of release %s', (release) => {
   answersAsBefore(written(`sqlite-${release}.json`), async () => {
     const path = join(temporaryFolder(), 'leads.db');
-    copyFileSync(pathOf(`sqlite-${release}.db`), path);
+    copyFileSync(toPath(`sqlite-${release}.db`), path);
     return openedStore(`sqlite:${path}`);
   });
 });
@@ -72,7 +72,7 @@ function answersAsBefore({ made, answers }: Written, openCopy: () => Promise<Sto
 
   // @proves leads-9
   test('a database of an earlier release returns the same results as that release', async () => {
-    const found = await answersOf(await open(), made);
+    const found = await collectAnswers(await open(), made);
     const events = found['events of held'] as { caller: string }[];
     expect(events.shift()).toMatchObject({ caller: '(migration)' });
     expect(found).toMatchObject(answers);
@@ -92,15 +92,15 @@ function answersAsBefore({ made, answers }: Written, openCopy: () => Promise<Sto
   test('an enquiry of an earlier release retains its id when the lead gets another', async () => {
     const store = await open();
     const enquired = made.leads.filter((lead) => leadIn(lead)?.enquiries);
-    const idsOf = async ({ studioId, id }: MadeLead) =>
+    const listIds = async ({ studioId, id }: MadeLead) =>
       (await store.findLead(studioId, id))?.enquiries?.map((enquiry) => enquiry.id) ?? [];
     for (const lead of enquired) {
-      const before = await idsOf(lead);
+      const before = await listIds(lead);
       for (const id of before) expect(id).toSatisfy(isCanonicalUuid);
       const { contact } = leadIn(lead) as Lead;
       const again = { contact, idempotencyKey: newId(), displayName: 'Grace again' };
       expect(await createAgain(store, lead, again)).toBe('LEAD_ALREADY_OPEN');
-      const after = await idsOf(lead);
+      const after = await listIds(lead);
       expect(after).toEqual([...before, expect.any(String)]);
       expect(new Set(after).size).toBe(after.length);
     }

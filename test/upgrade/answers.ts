@@ -24,7 +24,10 @@ export interface MadeLead {
 }
 
 /** Returns everything that a store returns about that data, as JSON. */
-export async function answersOf(store: Store, { studioIds, leads, secrets }: Made): Promise<Record<string, unknown>> {
+export async function collectAnswers(
+  store: Store,
+  { studioIds, leads, secrets }: Made,
+): Promise<Record<string, unknown>> {
   const answers: Record<string, unknown> = {};
   for (const id of studioIds) {
     answers[`studio ${id}`] = await store.findStudio(id);

@@ -11,12 +11,12 @@ import { openStore } from '../../src/store/open-store.ts';
 import { openDatabase } from '../../src/store/sqlite/open-database.ts';
 import { times } from '../support/builders.ts';
 import { ROOT, temporaryFolder } from '../tools/processes.ts';
-import { sizeOf } from '../tools/size-of.ts';
+import { testSize } from '../tools/test-size.ts';
 
 vi.setConfig({ testTimeout: 300_000 });
 
 /** The number of kills during a migration, and the number of its leads. */
-const KILLS = sizeOf('MIGRATION_KILLS', { usual: 10, soak: 50 });
+const KILLS = testSize('MIGRATION_KILLS', { usual: 10, soak: 50 });
 const LEADS = 1500;
 
 function aFileOf12(): string {
@@ -34,7 +34,7 @@ function withDatabase<Result>(path: string, work: (database: DatabaseSync) => Re
   }
 }
 
-const versionOf = (path: string) =>
+const readVersion = (path: string) =>
   withDatabase(path, (database) => database.prepare('PRAGMA user_version').get()?.user_version);
 
 /** The tables that a migration must not change; for `leads`, the columns of release 1.2. */
@@ -50,7 +50,7 @@ const KEPT = [
 ];
 
 /** Returns a digest of the data that a file of either release must have. */
-const contentsOf = (path: string) =>
+const readContents = (path: string) =>
   withDatabase(path, (database) => {
     const digest = createHash('sha256');
     const version = database.prepare('PRAGMA user_version').get()?.user_version;
@@ -78,14 +78,14 @@ const openElsewhere = (path: string) => {
 // @proves crashes-51
 test('opening a file of release 1.2 migrates it and leaves an unchanged copy', () => {
   const path = aFileOf12();
-  const before = contentsOf(path);
+  const before = readContents(path);
 
   openDatabase(path).database.close();
 
-  expect([versionOf(path), contentsOf(path)]).toEqual([9, before]);
+  expect([readVersion(path), readContents(path)]).toEqual([9, before]);
   const copy = `${path}.before-2.0`;
   expect(statSync(copy).mode & 0o777).toBe(0o600);
-  expect([versionOf(copy), contentsOf(copy)]).toEqual([8, before]);
+  expect([readVersion(copy), readContents(copy)]).toEqual([8, before]);
   const left = readdirSync(join(path, '..')).filter((name) => !/-(?:wal|shm)$/.test(name));
   expect(left.toSorted()).toEqual(['leads.db', 'leads.db.before-2.0']);
 });
@@ -100,9 +100,9 @@ test('a migration ends the retention of studios with holds, but of no other stud
   const store = await openStore(`sqlite:${path}`);
   onTestFinished(() => store.close());
 
-  const daysOf = async (id: string) => (await store.findStudio(id))?.retention?.days ?? null;
+  const readDays = async (id: string) => (await store.findStudio(id))?.retention?.days ?? null;
   // One lead of berlin is held, and the whole studio named held.
-  expect([await daysOf('berlin'), await daysOf('held'), await daysOf('moves')]).toEqual([null, null, 90]);
+  expect([await readDays('berlin'), await readDays('held'), await readDays('moves')]).toEqual([null, null, 90]);
   expect((await store.listAuditEvents('berlin', null))[0]).toMatchObject({
     action: 'studio-retention-changed',
     caller: '(migration)',
@@ -154,19 +154,19 @@ test('a file of release 1.2 is not migrated while another process uses it', () =
     other.exec("UPDATE studios SET quota_limit = 8 WHERE id = 'berlin'");
     expect(statSync(path).ino).toBe(before);
   });
-  expect(versionOf(path)).toBe(8);
+  expect(readVersion(path)).toBe(8);
   openDatabase(path).database.close();
-  expect(versionOf(path)).toBe(9);
+  expect(readVersion(path)).toBe(9);
 });
 
 test('a file whose copy cannot be written stays unchanged, and the error names the obstacle', () => {
   const path = aFileOf12();
-  const before = contentsOf(path);
+  const before = readContents(path);
   mkdirSync(`${path}.before-2.0`);
 
   expect(() => openDatabase(path)).toThrow(`the copy ${path}.before-2.0 is a folder`);
 
-  expect([versionOf(path), contentsOf(path)]).toEqual([8, before]);
+  expect([readVersion(path), readContents(path)]).toEqual([8, before]);
 });
 
 test('a migration stops at two leads with one idempotency key', () => {
@@ -179,7 +179,7 @@ test('a migration stops at two leads with one idempotency key', () => {
 
   expect(() => openDatabase(path)).toThrow(/has two leads with one idempotency key: .*doctor/);
 
-  expect(versionOf(path)).toBe(8);
+  expect(readVersion(path)).toBe(8);
 });
 
 test('a migration prints its progress once a second', () => {
@@ -200,12 +200,12 @@ test('a migration prints its progress once a second', () => {
 
 test('processes that start concurrently migrate a file once', async () => {
   const path = aFileOf12();
-  const before = contentsOf(path);
+  const before = readContents(path);
 
   const statuses = await Promise.all(times(4, async () => (await once(openElsewhere(path), 'exit'))[0]));
 
   expect(statuses).toContain(0);
-  expect([versionOf(path), contentsOf(path)]).toEqual([9, before]);
+  expect([readVersion(path), readContents(path)]).toEqual([9, before]);
   const events = withDatabase(path, (database) =>
     database.prepare("SELECT count(*) AS events FROM audit_events WHERE caller = '(migration)'").get(),
   );
@@ -223,18 +223,18 @@ test(`a migration killed at any of ${KILLS} moments leaves a file of either rele
         SELECT 1, unhex(printf('%032x', n)), 'Ada', 'email', 'ada' || n || '@example.org', 'won', n, n, x'', 2,
           unhex(printf('%032x', n)), zeroblob(32), 1 FROM counted`),
   );
-  const before = contentsOf(original);
+  const before = readContents(original);
   const began = performance.now();
   const whole = join(temporaryFolder(), 'leads.db');
   copyFileSync(original, whole);
   await once(openElsewhere(whole), 'exit');
   const duration = performance.now() - began;
-  expect([versionOf(whole), contentsOf(whole)]).toEqual([9, before]);
+  expect([readVersion(whole), readContents(whole)]).toEqual([9, before]);
 
   let path = whole;
   const found = new Set<unknown>();
   for (let kill = 0; kill < KILLS; kill += 1) {
-    if (versionOf(path) === 9) {
+    if (readVersion(path) === 9) {
       path = join(temporaryFolder(), 'leads.db');
       copyFileSync(original, path);
     }
@@ -243,15 +243,15 @@ test(`a migration killed at any of ${KILLS} moments leaves a file of either rele
     await sleep((duration * (kill + 1)) / KILLS);
     opening.kill('SIGKILL');
     await ended;
-    const version = versionOf(path);
+    const version = readVersion(path);
     found.add(version);
     expect([8, 9]).toContain(version);
-    expect(contentsOf(path)).toBe(before);
+    expect(readContents(path)).toBe(before);
     const copy = `${path}.before-2.0`;
-    if (version === 9 || existsSync(copy)) expect([versionOf(copy), contentsOf(copy)]).toEqual([8, before]);
+    if (version === 9 || existsSync(copy)) expect([readVersion(copy), readContents(copy)]).toEqual([8, before]);
   }
   expect(found).toContain(8);
 
   openDatabase(path).database.close();
-  expect([versionOf(path), contentsOf(path)]).toEqual([9, before]);
+  expect([readVersion(path), readContents(path)]).toEqual([9, before]);
 });

@@ -4,7 +4,7 @@ import { BSON, type Document, MongoClient } from 'mongodb';
 export type Collections = Readonly<Record<string, Document>>;
 
 /** Returns all documents of a database. */
-export const documentsOf = (url: string): Promise<Collections> =>
+export const readDocuments = (url: string): Promise<Collections> =>
   withDatabase(url, async (database) => {
     const all: Record<string, Document> = {};
     for (const { name } of await database.listCollections().toArray()) {

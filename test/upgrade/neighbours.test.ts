@@ -12,9 +12,9 @@ import { sendAgainIfLate } from '../support/late-counts.ts';
 import { describeWithMongo } from '../support/mongodb.ts';
 import { describeWithLastRelease } from '../support/releases.ts';
 import { aCapture, LEADS } from '../support/service.ts';
-import { addressOf, ROOT, type RunningProcess, run, temporaryFolder } from '../tools/processes.ts';
+import { ROOT, type RunningProcess, readAddress, run, temporaryFolder } from '../tools/processes.ts';
 import { describeWithRedis, freePort } from '../tools/servers.ts';
-import { sizeOf } from '../tools/size-of.ts';
+import { testSize } from '../tools/test-size.ts';
 import { dropDatabase } from './mongo-documents.ts';
 
 vi.setConfig({ testTimeout: 600_000 });
@@ -27,7 +27,7 @@ const DRAIN_MS = 2000;
 const CALLERS = 2;
 
 /** The number of rounds of requests between two replacements. */
-const ROUNDS_BETWEEN = sizeOf('NEIGHBOUR_ROUNDS', { usual: 2, soak: 12 });
+const ROUNDS_BETWEEN = testSize('NEIGHBOUR_ROUNDS', { usual: 2, soak: 12 });
 
 /** The pause of a caller between two rounds; milliseconds. Requests must be continuous, not many. */
 const PAUSE_MS = 500;
@@ -93,7 +93,7 @@ describeWithLastRelease('the last release and this one', (folder) => {
     };
     const isReady = () => vi.waitUntil(() => isGatewayReady(gatewayUrl).catch(() => false), { timeout: 30_000 });
     const ofRelease = startCore(folder);
-    await addressOf(ofRelease);
+    await readAddress(ofRelease);
     run('gateway/main.ts', {
       release: folder,
       env: { CORE_TOKEN, CORE_URL: coreUrl, GATEWAY_PORT: new URL(gatewayUrl).port, QUOTA_LIMIT: '1000000' },
@@ -115,7 +115,7 @@ describeWithLastRelease('the last release and this one', (folder) => {
     const before = await serveSome();
     await stop(ofRelease);
     const ofThis = startCore(ROOT);
-    await addressOf(ofThis);
+    await readAddress(ofThis);
     await isReady();
     const after = await serveSome();
     for (const each of [...before, ...after]) expect(await isReplayed(each)).toBe(true);
@@ -129,7 +129,7 @@ describeWithLastRelease('the last release and this one', (folder) => {
     for (const end of ['', '-wal', '-shm']) rmSync(path + end, { force: true });
     renameSync(`${path}.before-2.0`, path);
     const back = startCore(folder);
-    await addressOf(back);
+    await readAddress(back);
     await isReady();
     for (const each of before) expect(await isReplayed(each)).toBe(true);
     await stop(back);
@@ -244,7 +244,7 @@ function aPlace(balancer: Balancer, url: string, file: string, env: Record<strin
         expect(await running.ended()).toBe(0);
       }
       running = run(file, { release, env });
-      await addressOf(running);
+      await readAddress(running);
       await vi.waitUntil(() => balancer.isUsed(url), { timeout: 30_000 });
     },
   };

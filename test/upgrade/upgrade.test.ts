@@ -14,7 +14,7 @@ import { dropDatabase, restoreDocuments } from './mongo-documents.ts';
 const EARLIER_RELEASE =
   /has data of a release before 1\.2: start each release after that one first, up to 1\.2, then this one/;
 
-const pathOf = (name: string) => join(import.meta.dirname, name);
+const toPath = (name: string) => join(import.meta.dirname, name);
 
 describe('a SQLite file', () => {
   // @proves crashes-51
@@ -23,7 +23,7 @@ describe('a SQLite file', () => {
     ['in which a release before 1.2 has begun something', `UPDATE studios SET claim_renewal = '{"step":"first"}'`],
   ])('a SQLite file %s is refused with advice and stays unchanged', async (_, change) => {
     const path = join(temporaryFolder(), 'leads.db');
-    copyFileSync(pathOf('sqlite-1.2.db'), path);
+    copyFileSync(toPath('sqlite-1.2.db'), path);
     const contents = (first = '') => {
       const direct = new DatabaseSync(path);
       direct.exec(first);
@@ -43,16 +43,16 @@ describe('a SQLite file', () => {
 
   test('a migrated SQLite file has the tables, columns and indexes of a new one', () => {
     const files = [join(temporaryFolder(), 'leads.db'), join(temporaryFolder(), 'leads.db')] as const;
-    copyFileSync(pathOf('sqlite-1.2.db'), files[0]);
+    copyFileSync(toPath('sqlite-1.2.db'), files[0]);
 
-    const [ofBefore, ofNow] = files.map((path) => schemaOf(openDatabase(path).database));
+    const [ofBefore, ofNow] = files.map((path) => readSchema(openDatabase(path).database));
 
     expect(ofNow).toEqual(ofBefore);
   });
 });
 
 /** The parts of a schema that SQLite enforces, except the order of columns, because every statement names its columns. */
-function schemaOf(database: DatabaseSync): unknown {
+function readSchema(database: DatabaseSync): unknown {
   const names = database.prepare("SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name").all();
   const all = (query: string, name: unknown) => database.prepare(query).all(name as string);
   const schema = names.map(({ name }) => [
@@ -71,7 +71,7 @@ function schemaOf(database: DatabaseSync): unknown {
 }
 
 describeWithMongo('a MongoDB database', (mongoUrl) => {
-  const { collections } = JSON.parse(readFileSync(pathOf('mongodb-1.2.json'), 'utf8'));
+  const { collections } = JSON.parse(readFileSync(toPath('mongodb-1.2.json'), 'utf8'));
 
   // @proves crashes-51
   test.each([
@@ -108,9 +108,9 @@ describeWithMongo('a MongoDB database', (mongoUrl) => {
 
     for (const _ of ['first', 'second']) {
       const store = await openedStore(databaseUrl);
-      const daysOf = async (id: string) => (await store.findStudio(id))?.retention?.days ?? null;
+      const readDays = async (id: string) => (await store.findStudio(id))?.retention?.days ?? null;
       // One lead of berlin is held, and the whole studio named held.
-      expect([await daysOf('berlin'), await daysOf('held'), await daysOf('moves')]).toEqual([null, null, 90]);
+      expect([await readDays('berlin'), await readDays('held'), await readDays('moves')]).toEqual([null, null, 90]);
       const events = await store.listAuditEvents('berlin', null);
       expect(events.filter(({ caller }) => caller === '(migration)')).toEqual([
         expect.objectContaining({ action: 'studio-retention-changed', from: '90', to: null }),

@@ -23,8 +23,8 @@ import { setAsideLeadChanges } from '../../src/usecases/set-aside.ts';
 import { putStudio } from '../../src/usecases/studios.ts';
 import { acknowledgeIn, changesIn } from '../contract/store-actions.ts';
 import { aLoggedRequest, BY, DAY_MS, plus } from '../support/builders.ts';
-import { answersOf, type Made, type MadeLead } from './answers.ts';
-import { documentsOf } from './mongo-documents.ts';
+import { collectAnswers, type Made, type MadeLead } from './answers.ts';
+import { readDocuments } from './mongo-documents.ts';
 import { oneItemPerLine } from './one-item-per-line.ts';
 
 const [databaseUrl = '', answersFile = ''] = process.argv.slice(2);
@@ -147,10 +147,10 @@ await store.raiseEpoch(systemClock(), systemClock(), { memberId: null, caller: '
 const secrets = [website, shop, replaced, revoked].map(({ secret }) => secret);
 const studioIds = ['berlin', 'moves', 'suspended', 'keeps-nothing', 'retains', 'tests', 'ended'];
 const made: Made = { studioIds, leads, secrets };
-const answers = await answersOf(store, made);
+const answers = await collectAnswers(store, made);
 await store.close();
 expectNothingEmpty();
-const collections = databaseUrl.startsWith('sqlite:') ? undefined : await documentsOf(databaseUrl);
+const collections = databaseUrl.startsWith('sqlite:') ? undefined : await readDocuments(databaseUrl);
 writeFileSync(answersFile, `${oneItemPerLine({ made, answers, ...(collections && { collections }) })}\n`);
 
 /** Expects a row in every table, because one without a row belongs to a feature that is not used above. @throws Error */

@@ -118,7 +118,7 @@ const anotherWebsite = createServer((_, response) => {
   response.setHeader('content-type', 'text/html').end('<h1>Welcome</h1>');
 }).listen(0, '127.0.0.1');
 afterAll(() => void anotherWebsite.close());
-const addressOf = (server: Server) => `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+const toAddress = (server: Server) => `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
 
 const NOT_OF_SERVICE = /^the address does not answer as the service, but with status /;
 interface Mistake {
@@ -130,7 +130,7 @@ test.each<[string, () => string, Mistake, RegExp]>([
   ['a key without a scope', () => service.url, { of: () => reader }, /^the key is refused with status 403/],
   ['no server at the address', () => 'http://127.0.0.1:65535', {}, /^the deployment does not answer: .*ECONNREFUSED/],
   ['an address with /v1', () => `${service.url}/v1`, {}, NOT_OF_SERVICE],
-  ['another website at the address', () => addressOf(anotherWebsite), {}, NOT_OF_SERVICE],
+  ['another website at the address', () => toAddress(anotherWebsite), {}, NOT_OF_SERVICE],
   ['a source that is no UUID', () => service.url, { source: 'website' }, /^LEAD_INTAKE_SOURCE_ID is not a UUID/],
 ])('verify reports %s in a line and status 2', async (_what, baseUrl, { of = () => 'lik_nobody', ...key }, message) => {
   const { status, printed, progress } = await verify(baseUrl(), { set: of(), ...key });

@@ -22,7 +22,7 @@ const leads = createClient(
 );
 
 /** Returns why the service refused; undefined when it gave no reason, so that the outcome is unknown. */
-function reasonOf(error: unknown): string | undefined {
+function findReason(error: unknown): string | undefined {
   const [info] = ConnectError.from(error).findDetails(ErrorInfoSchema);
   return info?.domain === 'leadintake' ? info.reason : undefined;
 }
@@ -33,7 +33,7 @@ async function create(request: MessageInitShape<typeof CreateLeadRequestSchema>)
     try {
       return await leads.createLead(request);
     } catch (error) {
-      if (reasonOf(error) || attempt === 4) throw error;
+      if (findReason(error) || attempt === 4) throw error;
       await sleep(250 * 2 ** attempt * (1 + Math.random()));
     }
   }
@@ -59,12 +59,12 @@ try {
   const again = await create(request);
   console.log(`${again.replayed ? 'replayed' : 'created'} ${again.lead?.id}`);
 
-  await create({ ...request, displayName: 'Grace' }).catch((error) => console.log(`refused ${reasonOf(error)}`));
+  await create({ ...request, displayName: 'Grace' }).catch((error) => console.log(`refused ${findReason(error)}`));
 
   let count = 0;
   for await (const _ of all()) count += 1;
   console.log(`listed ${count}`);
 } catch (error) {
-  console.error(`failed ${reasonOf(error) ?? error}`);
+  console.error(`failed ${findReason(error) ?? error}`);
   process.exitCode = 1;
 }

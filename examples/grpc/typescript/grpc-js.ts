@@ -32,7 +32,7 @@ function call<Answer>(
 }
 
 /** Returns why the service refused; undefined when it gave no reason, so that the outcome is unknown. */
-function reasonOf(error: ServiceError): string | undefined {
+function findReason(error: ServiceError): string | undefined {
   const [packed] = error.metadata?.get('grpc-status-details-bin') ?? [];
   if (!packed) return undefined;
   const decode = <T>(type: string, bytes: Buffer) =>
@@ -52,7 +52,7 @@ async function create(request: CreateLeadRequest): Promise<CreateLeadResponse__O
     try {
       return await call((options, done) => leads.createLead(request, metadata, options, done));
     } catch (error) {
-      if (reasonOf(error as ServiceError) || attempt === 4) throw error;
+      if (findReason(error as ServiceError) || attempt === 4) throw error;
       await sleep(250 * 2 ** attempt * (1 + Math.random()));
     }
   }
@@ -80,13 +80,13 @@ try {
   const again = await create(request);
   console.log(`${again.replayed ? 'replayed' : 'created'} ${again.lead?.id}`);
 
-  await create({ ...request, displayName: 'Grace' }).catch((error) => console.log(`refused ${reasonOf(error)}`));
+  await create({ ...request, displayName: 'Grace' }).catch((error) => console.log(`refused ${findReason(error)}`));
 
   let count = 0;
   for await (const _ of all()) count += 1;
   console.log(`listed ${count}`);
 } catch (error) {
-  console.error(`failed ${reasonOf(error as ServiceError) ?? error}`);
+  console.error(`failed ${findReason(error as ServiceError) ?? error}`);
   process.exitCode = 1;
 } finally {
   leads.close();

@@ -29,7 +29,7 @@ const put = report.prepare(`INSERT INTO leads VALUES (?, ?, ?, ?)
   ON CONFLICT DO UPDATE SET updated_ms = excluded.updated_ms, stage = excluded.stage
   WHERE excluded.updated_ms > updated_ms`);
 
-const rowOf = ({ studioId, id, updateTime, stage }: Lead) =>
+const toRow = ({ studioId, id, updateTime, stage }: Lead) =>
   [studioId, id, updateTime ? timestampMs(updateTime) : 0, String(enumToJson(LeadStageSchema, stage))] as const;
 
 const beganMs = Date.now();
@@ -38,7 +38,7 @@ const last = report.prepare('SELECT max(began_ms) AS ms FROM loads').get() as { 
 const filter = last.ms === null ? {} : { updateTime: { startTime: timestampFromMs(last.ms - OVERLAP_MS) } };
 let count = 0;
 for await (const message of leads.exportLeads({ filter })) {
-  for (const lead of message.leads) put.run(...rowOf(lead));
+  for (const lead of message.leads) put.run(...toRow(lead));
   count += message.leads.length;
 }
 // This comes last, so that an interrupted load begins again.

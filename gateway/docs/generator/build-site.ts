@@ -51,8 +51,8 @@ export async function writeSources(
   cpSync(join(DOCS, 'try-it-out.html'), join(SOURCES, 'public/try-it-out.html'));
   if (pictures) cpSync(pictures, join(SOURCES, 'public/pictures'), { recursive: true });
   await addReference(join(SOURCES, 'public/assets'));
-  for (const page of groups.flatMap((group) => group.pages)) write(`${fileOf(page.path)}.md`, fill(forReaders(page)));
-  for (const { path, markdown } of pages) write(`public/${fileOf(path)}.md`, withAbsoluteLinks(markdown, path));
+  for (const page of groups.flatMap((group) => group.pages)) write(`${toFile(page.path)}.md`, fill(forReaders(page)));
+  for (const { path, markdown } of pages) write(`public/${toFile(path)}.md`, withAbsoluteLinks(markdown, path));
   write('public/llms.txt', indexForPrograms(pages[0]?.markdown ?? ''));
   write('public/llms-full.txt', pages.map(({ path, markdown }) => withAbsoluteLinks(markdown, path)).join('\n'));
   const sidebar = groups.map(({ title, pages }) => ({
@@ -76,7 +76,7 @@ function inSite(path: string): string {
   return path.slice('/docs'.length) || '/';
 }
 
-function fileOf(path: string): string {
+function toFile(path: string): string {
   return inSite(path).slice(1) || 'index';
 }
 

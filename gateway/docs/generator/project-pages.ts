@@ -21,14 +21,14 @@ export function projectPages(): PageGroup[] {
   const files = globSync(['*.md', 'docs/**/*.md'], { cwd: ROOT }).toSorted();
   return Object.entries(GROUPS).map(([folder, title]) => ({
     title,
-    pages: files.filter((file) => folderOf(file) === folder).map((file) => projectPage(file, files)),
+    pages: files.filter((file) => toFolder(file) === folder).map((file) => projectPage(file, files)),
   }));
 }
 
 /** Returns the folder of a page. The index of the docs belongs to the project. */
-const folderOf = (file: string): string => (dirname(file) === 'docs' ? '.' : dirname(file));
+const toFolder = (file: string): string => (dirname(file) === 'docs' ? '.' : dirname(file));
 
-const pathOf = (file: string): string => `/docs/project/${file.replace(/\.md$/, '').toLowerCase()}`;
+const toPath = (file: string): string => `/docs/project/${file.replace(/\.md$/, '').toLowerCase()}`;
 
 /** Returns a file as a page. A link to a file that is not a page becomes its text. */
 function projectPage(file: string, files: readonly string[]): Page {
@@ -37,7 +37,7 @@ function projectPage(file: string, files: readonly string[]): Page {
     .replaceAll('](pictures/', '](/docs/pictures/')
     .replaceAll(/\[([^\]]+)\]\((?!https?:|[#/])([^)#]+)(#[\w-]+)?\)/g, (_, text, target, anchor = '') => {
       const linked = join(dirname(file), target);
-      return files.includes(linked) ? `[${text}](${pathOf(linked)}${anchor})` : text;
+      return files.includes(linked) ? `[${text}](${toPath(linked)}${anchor})` : text;
     });
-  return { path: pathOf(file), name: /^# (.+)$/m.exec(source)?.[1] ?? file, markdown };
+  return { path: toPath(file), name: /^# (.+)$/m.exec(source)?.[1] ?? file, markdown };
 }

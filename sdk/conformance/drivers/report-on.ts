@@ -59,7 +59,7 @@ export async function reportOn(request: Request): Promise<object> {
   }
   return await answer(client, request).then(
     (result) => ({ result }),
-    (error) => (error instanceof TypeError ? { refused: error.message } : { error: partsOf(error) }),
+    (error) => (error instanceof TypeError ? { refused: error.message } : { error: describeError(error) }),
   );
 }
 
@@ -92,10 +92,10 @@ async function answer(client: LeadIntakeClient, request: Request): Promise<objec
   }
 }
 
-function partsOf(error: unknown): object {
+function describeError(error: unknown): object {
   if (!(error instanceof LeadIntakeError)) throw error;
   const { written, idempotencyKey, attempts, message } = error;
-  const kind = kindOf(error);
+  const kind = findKind(error);
   if (!(error instanceof ProblemError)) return { kind, written, idempotencyKey, attempts, message };
   const { code, status, requestId, fields, retryAfterSeconds } = error;
   const existingLeadId = error instanceof LeadAlreadyOpenError ? error.existingLeadId : undefined;
@@ -103,7 +103,7 @@ function partsOf(error: unknown): object {
   return { kind, written, idempotencyKey, attempts, ...problem };
 }
 
-function kindOf(error: LeadIntakeError): string {
+function findKind(error: LeadIntakeError): string {
   if (error instanceof LeadAlreadyOpenError) return 'lead-already-open';
   if (error instanceof IdempotencyConflictError) return 'idempotency-conflict';
   return error instanceof ProblemError ? 'problem' : 'no-answer';

@@ -10,7 +10,7 @@ interface GeneratedClient {
   /** Runs the program in the folder with the generator's name. */
   readonly use: string;
   /** Returns the names of its types for schemas. */
-  readonly typesOf: (folder: string) => readonly string[];
+  readonly listTypes: (folder: string) => readonly string[];
 }
 
 /** Returns a function that lists file names without extensions. */
@@ -31,7 +31,7 @@ export const CLIENTS: Readonly<Record<string, GeneratedClient>> = {
     tools: [...GENERATOR, `${PYTHON} -c 'import dateutil, pydantic, urllib3'`],
     build: '',
     use: `PYTHONPATH=client ${PYTHON} use_client.py`,
-    typesOf: filesIn('client/lead_intake/models/*.py', '__init__'),
+    listTypes: filesIn('client/lead_intake/models/*.py', '__init__'),
   },
   'openapi-generator-php': {
     tools: [
@@ -40,7 +40,7 @@ export const CLIENTS: Readonly<Record<string, GeneratedClient>> = {
     ],
     build: '',
     use: 'php use-client.php',
-    typesOf: filesIn('client/lib/Model/*.php', 'ModelInterface'),
+    listTypes: filesIn('client/lib/Model/*.php', 'ModelInterface'),
   },
   'openapi-generator-java': {
     tools: [...GENERATOR, 'mvn --version', 'javac --version'],
@@ -49,13 +49,13 @@ export const CLIENTS: Readonly<Record<string, GeneratedClient>> = {
       'javac -nowarn -d classes -classpath "$(cat client/classpath)" $(find client/src/main UseClient.java -name "*.java")',
     ].join('\n'),
     use: 'java -classpath "classes:$(cat client/classpath)" UseClient',
-    typesOf: filesIn('client/src/main/java/leadintake/model/*.java', 'AbstractOpenApiSchema'),
+    listTypes: filesIn('client/src/main/java/leadintake/model/*.java', 'AbstractOpenApiSchema'),
   },
   'oapi-codegen': {
     tools: ['command -v oapi-codegen', 'go version'],
     build: 'go build -o use-client .',
     use: './use-client',
-    typesOf: (folder) => {
+    listTypes: (folder) => {
       const code = readFileSync(join(folder, 'leadintake/leadintake.gen.go'), 'utf8');
       return [...code.matchAll(/^\/\/ \w+ defines model for (\w+)\.$/gm)].map(([, name = '']) => name);
     },

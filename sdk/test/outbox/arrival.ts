@@ -4,13 +4,13 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net';
 import { expect, test } from 'vitest';
 import type { ServedService, StudioWithKey } from '../../../test/tools/served-service.ts';
-import { sizeOf } from '../../../test/tools/size-of.ts';
+import { testSize } from '../../../test/tools/test-size.ts';
 import { REASON_NOT_READ, REASON_NOT_THERE, REASON_OTHER_DATA } from '../../outcomes.ts';
 import type { OutboxUnderTest } from './on-each-database.ts';
 import { aCapture, eventually, TABLE, type Website } from './website.ts';
 
 /** The number of leads of a website that has many. */
-const MANY = sizeOf('ARRIVAL_LEADS', { usual: 2000, soak: 100_000 });
+const MANY = testSize('ARRIVAL_LEADS', { usual: 2000, soak: 100_000 });
 
 /** The memory that suffices for any number of leads; KiB. */
 const MAX_MEMORY_KIB = 192 * 1024;
@@ -37,7 +37,7 @@ const NONE_THERE = 'None is there: is the API key of another studio, or the addr
 /** Defines the tests of reports, and of comparisons with the service. `testOnce` defines those that depend on no database. */
 export function testArrival(
   service: ServedService,
-  { name, kind, language, others, aWebsite, driversOf }: OutboxUnderTest,
+  { name, kind, language, others, aWebsite, prepareDrivers }: OutboxUnderTest,
   testOnce: ReturnType<typeof test.runIf>,
 ): void {
   const memory = (website: Website) => website.database.run(`SELECT * FROM ${TABLE}_memo`);
@@ -74,9 +74,9 @@ export function testArrival(
 
     // The studio erases leads and changes one.
     const rows = await website.rows();
-    const idOf = (key: string | undefined) => rows.find((row) => row.idempotency_key === key)?.lead_id ?? '';
-    await service.eraseLead(studioId, idOf(keys[2]));
-    await service.eraseLead(studioId, idOf(keys[6]));
+    const findId = (key: string | undefined) => rows.find((row) => row.idempotency_key === key)?.lead_id ?? '';
+    await service.eraseLead(studioId, findId(keys[2]));
+    await service.eraseLead(studioId, findId(keys[6]));
     const kept = JSON.stringify({ ...captures[4], displayName: 'Changed' });
     await website.database.run(
       `UPDATE ${TABLE} SET capture = '${kept}', reason = 'replayed: …', settled_at = NULL, created_at = 1 WHERE idempotency_key = '${keys[4]}'`,
@@ -87,7 +87,7 @@ export function testArrival(
     const { result, before: printed } = await website.run('reconcile', { onDifference: 'print' });
     const difference = (index: number, state: string, type: string, reason: string) => ({
       key: keys[index],
-      leadId: idOf(keys[index]),
+      leadId: findId(keys[index]),
       state,
       kind: type,
       reason,
@@ -181,7 +181,7 @@ export function testArrival(
     expect(away.stoppedBecause).toMatch(/^503 integration_unavailable: /);
     // The outbox of another language, if there is one, continues it.
     const [other] = others;
-    const elsewhere = other === undefined ? website : website.by(await driversOf(other));
+    const elsewhere = other === undefined ? website : website.by(await prepareDrivers(other));
     const half = await compare(elsewhere, { maxMs: 0 }, settings);
     expect(half).toMatchObject({ isComplete: false, stoppedBecause: 'the time is over' });
     front.failAfter(2, 'soon');
@@ -273,8 +273,8 @@ export function testArrival(
     const keys = await website.add(erased, lost, there);
     await website.run('deliver');
     const rows = await website.rows();
-    const idOf = (key: string | undefined) => rows.find((row) => row.idempotency_key === key)?.lead_id ?? '';
-    await service.eraseLead(studioId, idOf(keys[0]));
+    const findId = (key: string | undefined) => rows.find((row) => row.idempotency_key === key)?.lead_id ?? '';
+    await service.eraseLead(studioId, findId(keys[0]));
     const mayCreate = true;
     expect(await website.refusal('send-again', { key: keys[2], capture: there, mayCreate })).toMatch(/is there/);
     expect(await website.refusal('send-again', { key: keys[0], mayCreate })).toMatch(/erased/);

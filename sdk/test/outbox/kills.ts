@@ -1,16 +1,16 @@
 import { randomInt } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test } from 'vitest';
-import { chanceOf } from '../../../test/tools/chance.ts';
+import { createChance } from '../../../test/tools/chance.ts';
 import type { ServedService } from '../../../test/tools/served-service.ts';
-import { sizeOf } from '../../../test/tools/size-of.ts';
 import { startProxy } from '../../../test/tools/tcp-proxy.ts';
+import { testSize } from '../../../test/tools/test-size.ts';
 import type { Driver } from './drivers.ts';
 import type { OutboxUnderTest } from './on-each-database.ts';
 import { aCapture, eventually, TABLE, type Website } from './website.ts';
 
 /** The number of random kills for each language on each database. The other tests kill at the moments that matter. */
-export const KILLS = sizeOf('OUTBOX_KILLS', { usual: 0, soak: 100 });
+export const KILLS = testSize('OUTBOX_KILLS', { usual: 0, soak: 100 });
 
 /** Seeds the random kills, delays and leads. */
 const SEED = Number(process.env.OUTBOX_SEED ?? randomInt(2 ** 32));
@@ -103,7 +103,7 @@ export function testKills(
       const proxy = await startProxy(hostname, Number(port));
       onTestFinished(() => proxy.stop());
       const settings = { baseUrl: `http://127.0.0.1:${proxy.port}`, deadlineMs: 1500 };
-      const chance = chanceOf(SEED);
+      const chance = createChance(SEED);
       const running = new Set<Driver>();
       onTestFinished(async () => void (await Promise.all([...running].map(({ process }) => process.kill()))));
       const begin = (command: string, args: object): Driver => {

@@ -74,13 +74,13 @@ for await (const text of process.stdin.setEncoding('utf8')) {
 
 async function report(command: Command): Promise<void> {
   try {
-    print({ result: await resultOf(command) });
+    print({ result: await runCommand(command) });
   } catch (error) {
     print({ error: error instanceof Error ? error.message : String(error) });
   }
 }
 
-async function resultOf(line: Command): Promise<object> {
+async function runCommand(line: Command): Promise<object> {
   const { command, arguments: input, settings } = line;
   const { table } = settings;
   const outbox = createOutbox(table === undefined ? {} : { table });

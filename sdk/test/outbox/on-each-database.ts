@@ -24,7 +24,7 @@ export interface OutboxUnderTest {
   /** Creates a website for one test. */
   aWebsite(): Promise<Website>;
   /** Returns the drivers of another language, for use on the same website. */
-  driversOf(language: Language): Promise<Drivers>;
+  prepareDrivers(language: Language): Promise<Drivers>;
 }
 
 /** Defines the tests for the outbox of each language on each of its databases; all run concurrently. */
@@ -32,9 +32,9 @@ export function onEachDatabase(service: ServedService, body: (outbox: OutboxUnde
   const closing: (() => Promise<void>)[] = [];
   // Servers are started on first use.
   const servers = new Map<DatabaseKind, Promise<WebsiteServer>>();
-  const serverOf = (kind: DatabaseKind) => onlyOnce(servers, kind, () => startWebsiteServer[kind]());
+  const startServer = (kind: DatabaseKind) => onlyOnce(servers, kind, () => startWebsiteServer[kind]());
   const drivers = new Map<string, Promise<Drivers>>();
-  const driversOf = (language: Language) => onlyOnce(drivers, language.name, () => language.prepare());
+  const prepareDrivers = (language: Language) => onlyOnce(drivers, language.name, () => language.prepare());
 
   afterAll(async () => {
     for (const close of closing) await close();
@@ -53,11 +53,11 @@ export function onEachDatabase(service: ServedService, body: (outbox: OutboxUnde
             name: `${language.name} on ${kind}`,
             others: here.filter((other) => other !== language && other.databases.includes(kind)),
             async aWebsite() {
-              const database = await (await serverOf(kind)).database();
+              const database = await (await startServer(kind)).database();
               closing.push(() => database.close());
-              return aWebsite(await driversOf(language), database, service);
+              return aWebsite(await prepareDrivers(language), database, service);
             },
-            driversOf,
+            prepareDrivers,
           });
         });
       }

@@ -89,7 +89,7 @@ test.each([
 
 // @proves leads-17
 onEachDatabase(service, (outbox) => {
-  const { name, kind, language, others, aWebsite, driversOf } = outbox;
+  const { name, kind, language, others, aWebsite, prepareDrivers } = outbox;
   /** Defines a test that depends on no database: it runs on the first one of the language, and in a soak on all. */
   const testOnce = test.runIf(process.env.SOAK || kind === language.databases[0]);
 
@@ -459,10 +459,11 @@ onEachDatabase(service, (outbox) => {
       stoppedBecause: reason,
     });
     expect(keys).toEqual([first]);
-    const rowOf = async (key: string) => (await website.rows()).find(({ idempotency_key }) => idempotency_key === key);
-    const wait = ((await rowOf(first))?.next_attempt_at ?? 0) - started;
+    const readRow = async (key: string) =>
+      (await website.rows()).find(({ idempotency_key }) => idempotency_key === key);
+    const wait = ((await readRow(first))?.next_attempt_at ?? 0) - started;
     expect(wait).toBeGreaterThanOrEqual(2 * HOUR_MS);
-    expect(await rowOf(first)).toMatchObject({ state: 'waiting', reason });
+    expect(await readRow(first)).toMatchObject({ state: 'waiting', reason });
 
     // The others wait too: they share the quota.
     expect((await website.run('deliver', {}, settings)).result).toEqual({
@@ -484,14 +485,14 @@ onEachDatabase(service, (outbox) => {
     await website.run('discard', { key: second });
     await website.letTimePass();
     await website.run('deliver', {}, settings);
-    expect((await rowOf(first))?.next_attempt_at).toBeLessThanOrEqual(Date.now() + 24 * HOUR_MS);
+    expect((await readRow(first))?.next_attempt_at).toBeLessThanOrEqual(Date.now() + 24 * HOUR_MS);
     [retryAfter, status] = ['30', 500];
     await website.database.run(`UPDATE ${TABLE} SET attempts = 20, next_attempt_at = created_at`);
     const again = Date.now();
     await website.run('deliver', {}, settings);
-    const backOff = ((await rowOf(first))?.next_attempt_at ?? 0) - again;
+    const backOff = ((await readRow(first))?.next_attempt_at ?? 0) - again;
     expect(backOff).toBeGreaterThanOrEqual(HOUR_MS / 2);
-    expect((await rowOf(first))?.next_attempt_at).toBeLessThanOrEqual(Date.now() + HOUR_MS);
+    expect((await readRow(first))?.next_attempt_at).toBeLessThanOrEqual(Date.now() + HOUR_MS);
   });
 
   testOnce(
@@ -812,7 +813,7 @@ onEachDatabase(service, (outbox) => {
     `${name}: the outbox for $name delivers, lists and corrects what it has stored`,
     async (other) => {
       const website = await aWebsite();
-      const elsewhere = website.by(await driversOf(other));
+      const elsewhere = website.by(await prepareDrivers(other));
       await elsewhere.run('set-up');
       const [capture, wrong, mended] = [aCapture({ note: 'Zoë 😀 «ä»' }), { displayName: 'Ünal' }, aCapture()];
       const key = randomUUID();

@@ -18,7 +18,7 @@ interface Response {
 }
 
 /** Returns a request of the page, with the names of its headers in lower case, as in Node. */
-const requestOf = (method: string, headers: Readonly<Record<string, string>>, body?: string) => ({
+const makeRequest = (method: string, headers: Readonly<Record<string, string>>, body?: string) => ({
   method,
   headers: Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value])),
   ...(body !== undefined && { body }),
@@ -36,12 +36,12 @@ function reportIn({ status, body }: Response): Record<string, unknown> {
   return JSON.parse(body);
 }
 
-const act = (action: object) => requestOf('POST', OF_PAGE, JSON.stringify(action));
+const act = (action: object) => makeRequest('POST', OF_PAGE, JSON.stringify(action));
 
 /** Defines the tests of the page. `testOnce` defines those that depend on no database. */
 export function testPage(
   service: ServedService,
-  { name, others, aWebsite, driversOf }: OutboxUnderTest,
+  { name, others, aWebsite, prepareDrivers }: OutboxUnderTest,
   testOnce: ReturnType<typeof test.runIf>,
 ): void {
   // @proves page-1
@@ -58,14 +58,14 @@ export function testPage(
     await website.add(aCapture(), aCapture());
     await website.run('deliver', {}, { apiKey: unknownKey() });
 
-    const timeOf = async (key: string | undefined) =>
+    const readTime = async (key: string | undefined) =>
       new Date((await website.rows()).find((row) => row.idempotency_key === key)?.created_at ?? 0).toISOString();
-    const get = requestOf('GET', ACCEPTS_JSON);
+    const get = makeRequest('GET', ACCEPTS_JSON);
     const needy = reportIn(await ask(website, get, { mayCompare: false }));
     const [oldest] = (await website.rows()).filter(({ state }) => state === 'waiting');
     const waiting = {
       count: 2,
-      since: await timeOf(oldest?.idempotency_key),
+      since: await readTime(oldest?.idempotency_key),
       reasons: { '401 integration_key_invalid': 1, 'not tried yet': 1 },
     };
     const refused = (key: string | undefined, createdAt: string, reason: unknown, capture: unknown) => {
@@ -73,7 +73,7 @@ export function testPage(
     };
     const entries = [
       refused(badKey, '1970-01-01T00:00:00.001Z', expect.stringMatching(/^400 integration_invalid_request: /), nowhere),
-      refused(brokenKey, await timeOf(brokenKey), REASON_UNREADABLE, null),
+      refused(brokenKey, await readTime(brokenKey), REASON_UNREADABLE, null),
       { state: 'waiting', reason: expect.stringMatching(/^401 /) },
     ];
     expect(needy).toEqual({
@@ -106,12 +106,12 @@ export function testPage(
       differences: [
         {
           ...{ idempotencyKey: goodKey, leadId: sent?.lead_id, state: 'delivered', kind: 'not_there' },
-          ...{ createdAt: await timeOf(goodKey), reason: expect.stringMatching(/^not there: /) },
+          ...{ createdAt: await readTime(goodKey), reason: expect.stringMatching(/^not there: /) },
         },
       ],
     });
     for (const other of others) {
-      const same = website.by(await driversOf(other));
+      const same = website.by(await prepareDrivers(other));
       expect(reportIn(await ask(same, get)), other.name).toEqual(different);
     }
 
@@ -136,19 +136,20 @@ export function testPage(
     const discard = JSON.stringify({ action: 'discard', idempotencyKey: kept });
     const { 'Content-Type': _, ...untyped } = OF_PAGE;
     const refusals: readonly (readonly [object, number, RegExp])[] = [
-      [requestOf('POST', { 'Content-Type': JSON_TYPE }, discard), 403, /X-Outbox-Page/],
-      [requestOf('POST', { ...OF_PAGE, 'X-Outbox-Page': '0' }, discard), 403, /X-Outbox-Page/],
-      [requestOf('POST', untyped, discard), 415, /application\/json/],
+      [makeRequest('POST', { 'Content-Type': JSON_TYPE }, discard), 403, /X-Outbox-Page/],
+      [makeRequest('POST', { ...OF_PAGE, 'X-Outbox-Page': '0' }, discard), 403, /X-Outbox-Page/],
+      [makeRequest('POST', untyped, discard), 415, /application\/json/],
       ...['application/x-www-form-urlencoded', 'text/plain', 'multipart/form-data; boundary=application/json'].map(
-        (type) => [requestOf('POST', { ...OF_PAGE, 'Content-Type': type }, discard), 415, /application\/json/] as const,
+        (type) =>
+          [makeRequest('POST', { ...OF_PAGE, 'Content-Type': type }, discard), 415, /application\/json/] as const,
       ),
-      [requestOf('POST', OF_PAGE, '{"action":'), 400, /JSON/],
-      [requestOf('POST', { ...OF_PAGE, 'X-Outbox-Page': ' 2 ' }, discard), 403, /X-Outbox-Page/],
-      [requestOf('POST', OF_PAGE, ''), 400, /JSON/],
-      [requestOf('POST', OF_PAGE, `\ufeff${discard}`), 400, /JSON/],
-      [requestOf('POST', OF_PAGE, `${discard}${' '.repeat(64 * 1024)}`), 413, /64 KiB/],
-      [requestOf('POST', OF_PAGE, '{"action":"discard","idempotencyKey":"\\ud800"}'), 400, /(JSON|action)/],
-      [requestOf('POST', OF_PAGE, `${'['.repeat(600)}${']'.repeat(600)}`), 400, /(JSON|action)/],
+      [makeRequest('POST', OF_PAGE, '{"action":'), 400, /JSON/],
+      [makeRequest('POST', { ...OF_PAGE, 'X-Outbox-Page': ' 2 ' }, discard), 403, /X-Outbox-Page/],
+      [makeRequest('POST', OF_PAGE, ''), 400, /JSON/],
+      [makeRequest('POST', OF_PAGE, `\ufeff${discard}`), 400, /JSON/],
+      [makeRequest('POST', OF_PAGE, `${discard}${' '.repeat(64 * 1024)}`), 413, /64 KiB/],
+      [makeRequest('POST', OF_PAGE, '{"action":"discard","idempotencyKey":"\\ud800"}'), 400, /(JSON|action)/],
+      [makeRequest('POST', OF_PAGE, `${'['.repeat(600)}${']'.repeat(600)}`), 400, /(JSON|action)/],
       ...[
         'null',
         '{"action":"discard","idempotencyKey":"\\u0000"}',
@@ -159,11 +160,11 @@ export function testPage(
         '{"action":"erase"}',
         '{"action":"discard"}',
         '{"action":"retry","idempotencyKey":1}',
-      ].map((body) => [requestOf('POST', OF_PAGE, body), 400, /action/] as const),
+      ].map((body) => [makeRequest('POST', OF_PAGE, body), 400, /action/] as const),
       [act({ action: 'retry', idempotencyKey: sent }), 409, /delivered/],
       [act({ action: 'discard', idempotencyKey: sent }), 409, /delivered/],
       [act({ action: 'discard', idempotencyKey: "none' OR 1=1 --" }), 409, /no lead/i],
-      [requestOf('DELETE', ACCEPTS_JSON), 405, /GET/],
+      [makeRequest('DELETE', ACCEPTS_JSON), 405, /GET/],
     ];
     const { result } = await website.run('page', { requests: refusals.map(([request]) => request) });
     const responses = (result.responses as Response[]).map(({ status, body }) => [status, JSON.parse(body)]);
@@ -183,14 +184,14 @@ export function testPage(
       status: 409,
       body: expect.stringContaining('leads.read'),
     });
-    expect(await ask(website, requestOf('GET', ACCEPTS_JSON), {}, { table: 'away' })).toMatchObject({
+    expect(await ask(website, makeRequest('GET', ACCEPTS_JSON), {}, { table: 'away' })).toMatchObject({
       status: 409,
       body: expect.stringContaining('table'),
     });
     expect(await website.rows()).toEqual(before);
 
     const driver = website.begin('page', {
-      requests: [...refusals.map(([request]) => request), requestOf('GET', ACCEPTS_JSON)],
+      requests: [...refusals.map(([request]) => request), makeRequest('GET', ACCEPTS_JSON)],
     });
     await driver.result();
     expect(driver.process.output()).toMatch(/^\{"result".+\}\n$/);
@@ -215,7 +216,7 @@ export function testPage(
       await website.database.run(
         `UPDATE ${TABLE} SET state = 'refused', reason = '', created_at = ${index}, capture = '${text}' WHERE idempotency_key = '${keys[index]}'`,
       );
-    const get = requestOf('GET', ACCEPTS_JSON);
+    const get = makeRequest('GET', ACCEPTS_JSON);
     const { entries } = reportIn(await ask(website, get)).needsAttention as { entries: Record<string, unknown>[] };
     expect(entries.map(({ capture, reason }) => [JSON.stringify(capture), reason])).toEqual(
       rows.map(([text, shown]) => [shown === null ? 'null' : JSON.stringify(JSON.parse(text)), null]),
@@ -234,7 +235,7 @@ export function testPage(
     const website = await aWebsite();
     const [key] = await website.add(aCapture());
     const compare = act({ action: 'compare' });
-    const get = requestOf('GET', ACCEPTS_JSON);
+    const get = makeRequest('GET', ACCEPTS_JSON);
     const { result } = await website.run('page', { requests: [compare, get], lazily: true }, { apiKey: 'a wrong key' });
     const [refused, report] = result.responses as Response[];
     expect(refused).toMatchObject({ status: 409, body: expect.stringContaining('tell who runs the website.') });
@@ -250,14 +251,14 @@ export function testPage(
 
   testOnce(`${name}: the page is the file, with headers against caches, search engines and framing`, async () => {
     const website = await aWebsite();
-    const { status, headers, body } = await ask(website, requestOf('GET', { Accept: 'text/html,*/*;q=0.8' }));
+    const { status, headers, body } = await ask(website, makeRequest('GET', { Accept: 'text/html,*/*;q=0.8' }));
     const file = readFileSync(new URL('../../outbox/page.html', import.meta.url), 'utf8');
     expect([status, body.trimEnd()]).toEqual([200, file.trimEnd()]);
     const own = { 'Cache-Control': 'no-store', 'Referrer-Policy': 'no-referrer', 'X-Robots-Tag': 'noindex' };
     expect(headers).toMatchObject({ ...own, 'Content-Type': 'text/html; charset=utf-8' });
     expect(headers['Content-Security-Policy']).toMatch(/^default-src 'none'; .*frame-ancestors 'none'$/);
-    const report = await ask(website, requestOf('GET', ACCEPTS_JSON));
+    const report = await ask(website, makeRequest('GET', ACCEPTS_JSON));
     expect(report.headers).toEqual({ ...headers, 'Content-Type': JSON_TYPE });
-    expect(await ask(website, requestOf('HEAD', {}))).toMatchObject({ status: 200 });
+    expect(await ask(website, makeRequest('HEAD', {}))).toMatchObject({ status: 200 });
   });
 }

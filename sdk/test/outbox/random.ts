@@ -4,13 +4,13 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { v5 } from 'uuid';
 import { expect, type test } from 'vitest';
-import { chanceOf } from '../../../test/tools/chance.ts';
-import { sizeOf } from '../../../test/tools/size-of.ts';
+import { createChance } from '../../../test/tools/chance.ts';
+import { testSize } from '../../../test/tools/test-size.ts';
 import type { OutboxUnderTest } from './on-each-database.ts';
 import { TABLE, type Website } from './website.ts';
 
 /** The number of operations, and their seed, which only a soak changes. */
-const OPERATIONS = sizeOf('OUTBOX_OPERATIONS', { usual: 60, soak: 1000 });
+const OPERATIONS = testSize('OUTBOX_OPERATIONS', { usual: 60, soak: 1000 });
 const SEED = Number(process.env.OUTBOX_SEED ?? (process.env.SOAK ? randomInt(2 ** 31) : 1));
 
 const KEYS = Array.from({ length: 12 }, (_, index) => v5(`lead ${index}`, v5.URL));
@@ -36,7 +36,7 @@ async function aServer(onTestFinished: (stop: () => void) => void) {
     const key = `${request.headers['idempotency-key']}`;
     const before = requests.filter((each) => each.startsWith(key)).length;
     requests.push(`${key} ${JSON.stringify(JSON.parse((await request.toArray()).join('')))}`);
-    const [status, text, headers] = chanceOf(SEED + 100 * KEYS.indexOf(key) + before).oneOf(ANSWERS);
+    const [status, text, headers] = createChance(SEED + 100 * KEYS.indexOf(key) + before).oneOf(ANSWERS);
     const type = text.startsWith('<') ? 'text/html' : `application/${status < 400 ? '' : 'problem+'}json`;
     const body = JSON.stringify(status < 400 ? { lead: { id: key } } : { code: text, title: 'A problem' });
     response.writeHead(status, { ...headers, 'content-type': type }).end(text.startsWith('<') ? text : body);
@@ -52,7 +52,7 @@ async function lived(
   { baseUrl, requests }: Awaited<ReturnType<typeof aServer>>,
   since: number,
 ): Promise<object[]> {
-  const chance = chanceOf(SEED);
+  const chance = createChance(SEED);
   const states: object[] = [];
   const update = (what: string) => website.database.run(`UPDATE ${TABLE} SET ${what}`);
   for (let count = 0; count < OPERATIONS; count += 1) {
@@ -103,7 +103,7 @@ export function testRandomly(outbox: OutboxUnderTest, testOnce: ReturnType<typeo
       const servers = await Promise.all([aServer(onTestFinished), aServer(onTestFinished)]);
       const websites = await Promise.all([outbox.aWebsite(), outbox.aWebsite()]);
       const [expected, found] = await Promise.all([
-        lived((websites[0] as Website).by(await outbox.driversOf(node)), servers[0], since),
+        lived((websites[0] as Website).by(await outbox.prepareDrivers(node)), servers[0], since),
         lived(websites[1] as Website, servers[1], since),
       ]);
       for (const [count, state] of expected.entries())

@@ -78,7 +78,7 @@ function websiteBy(
   service: ServedService,
   studio: StudioWithKey,
 ): Website {
-  const lineOf = (command: string, args: object, settings: Settings): Command => ({
+  const toLine = (command: string, args: object, settings: Settings): Command => ({
     command,
     arguments: args,
     settings: {
@@ -91,7 +91,7 @@ function websiteBy(
     },
   });
   const run: Website['run'] = async (command, args = {}, settings = {}) => {
-    const outcome = await drivers.run(lineOf(command, args, settings));
+    const outcome = await drivers.run(toLine(command, args, settings));
     expect(outcome.result).not.toHaveProperty('error');
     return outcome;
   };
@@ -99,10 +99,10 @@ function websiteBy(
   return {
     database,
     studio,
-    begin: (command, args = {}, settings = {}) => drivers.begin(lineOf(command, args, settings)),
+    begin: (command, args = {}, settings = {}) => drivers.begin(toLine(command, args, settings)),
     run,
     async refusal(command, args = {}, settings = {}) {
-      const { result } = await drivers.run(lineOf(command, args, settings));
+      const { result } = await drivers.run(toLine(command, args, settings));
       expect(result).toEqual({ error: expect.stringMatching(/./) });
       return String(result.error);
     },

@@ -92,7 +92,7 @@ export const TYPESCRIPT_BUGS: readonly ClientBug[] = [
     name: 'Retry-After is ignored',
     caughtBy: 'retry-after/of-a-quota',
     says: 'ms, not 3000 or more',
-    patches: [{ file: SEND, find: 'retryDelayMs(attempts, retryAfterOf(last))', put: 'retryDelayMs(attempts)' }],
+    patches: [{ file: SEND, find: 'retryDelayMs(attempts, parseRetryAfter(last))', put: 'retryDelayMs(attempts)' }],
   },
   {
     name: 'the deadline is ignored',

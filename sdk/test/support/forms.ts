@@ -36,7 +36,7 @@ export interface Form {
 /** Opens the page of a form. */
 export async function openForm(url: string): Promise<Form> {
   const page = await fetch(url);
-  const form = formIn(await page.text(), url, cookieOf(page));
+  const form = formIn(await page.text(), url, readCookie(page));
   if (form === undefined) throw new Error(`${url} has no form`);
   return form;
 }
@@ -50,9 +50,11 @@ function formIn(html: string, url: string, cookie: string): Form | undefined {
   const fields = [...content.matchAll(/<input\b([^>]*)>|<textarea\b([^>]*)>\n?([\s\S]*?)<\/textarea>/gi)].map(
     ([, input, textarea, text = '']) => ({
       type:
-        input === undefined ? 'textarea' : (attributeOf(input, 'type') ?? attributeOf(input, 'inputmode') ?? 'text'),
-      name: attributeOf(input ?? textarea ?? '', 'name') ?? '',
-      value: input === undefined ? decoded(text) : (attributeOf(input, 'value') ?? ''),
+        input === undefined
+          ? 'textarea'
+          : (readAttribute(input, 'type') ?? readAttribute(input, 'inputmode') ?? 'text'),
+      name: readAttribute(input ?? textarea ?? '', 'name') ?? '',
+      value: input === undefined ? decoded(text) : (readAttribute(input, 'value') ?? ''),
     }),
   );
   const email = fields.find(({ type, name }) => type === 'email' || /mail/i.test(name));
@@ -60,7 +62,7 @@ function formIn(html: string, url: string, cookie: string): Form | undefined {
   const message = fields.find(({ type }) => type === 'textarea');
   return {
     entered: { name: name?.value ?? '', email: email?.value ?? '', message: message?.value ?? '' },
-    text: textOf(html),
+    text: toText(html),
     typeOfEmail: /<input\b[^>]*\btype="email"/i.test(content) ? 'email' : 'text',
     async send(typed, isKeyless = false) {
       const isSent = ({ type, name }: { type: string; name: string }) =>
@@ -71,7 +73,7 @@ function formIn(html: string, url: string, cookie: string): Form | undefined {
       body.set(email?.name ?? '', typed.email);
       // Browsers send each line break as two characters.
       body.set(message?.name ?? '', (typed.message ?? '').replaceAll(/\r\n?|\n/g, '\r\n'));
-      const target = new URL(attributeOf(formTag, 'action') || url, url).href;
+      const target = new URL(readAttribute(formTag, 'action') || url, url).href;
       const answer = await fetch(target, {
         method: 'POST',
         headers: { cookie, 'Content-Type': 'application/x-www-form-urlencoded' },
@@ -80,17 +82,17 @@ function formIn(html: string, url: string, cookie: string): Form | undefined {
       const text = await answer.text();
       return {
         status: answer.status,
-        text: textOf(text),
+        text: toText(text),
         form: formIn(text, answer.url, cookie),
       };
     },
   };
 }
 
-const textOf = (html: string): string =>
+const toText = (html: string): string =>
   decoded(html.replaceAll(/<(style|script|title)[\s\S]*?<\/\1>|<[^>]*>/gi, ' ').replaceAll(/\s+/g, ' ')).trim();
 
-const attributeOf = (attributes: string, name: string): string | undefined => {
+const readAttribute = (attributes: string, name: string): string | undefined => {
   const [, value] = new RegExp(`(?:^|\\s)${name}="([^"]*)"`, 'i').exec(attributes) ?? [];
   return value === undefined ? undefined : decoded(value);
 };
@@ -102,7 +104,7 @@ export const decoded = (html: string): string =>
     return String.fromCodePoint(hex ? Number.parseInt(hex, 16) : Number(decimal));
   });
 
-const cookieOf = (page: Response): string =>
+const readCookie = (page: Response): string =>
   page.headers
     .getSetCookie()
     .map((each) => each.split(';')[0])

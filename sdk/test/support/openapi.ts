@@ -28,19 +28,19 @@ const document = JSON.parse(
 export const COMPONENTS: readonly string[] = Object.values(document.components).flatMap(Object.keys);
 
 const { schemas } = document.components;
-const propertiesOf = (name: string): string[] => Object.keys(schemas[name]?.properties ?? {}).toSorted();
-const valuesOf = (name: string): string[] => [...(schemas[name]?.enum ?? [])].toSorted();
+const listProperties = (name: string): string[] => Object.keys(schemas[name]?.properties ?? {}).toSorted();
+const listValues = (name: string): string[] => [...(schemas[name]?.enum ?? [])].toSorted();
 
 /** The sorted field names and values that the OpenAPI document requires of a client's types. */
 export const DOCUMENTED_TYPES = {
-  LeadCapture: propertiesOf('LeadCapture'),
-  EmailContact: propertiesOf('EmailContact'),
-  PhoneContact: propertiesOf('PhoneContact'),
-  Lead: propertiesOf('Lead'),
-  LeadList: propertiesOf('LeadList'),
-  ProblemDetails: propertiesOf('ProblemDetails'),
-  LeadStage: valuesOf('LeadStage'),
-  ProblemCode: valuesOf('ProblemCode'),
+  LeadCapture: listProperties('LeadCapture'),
+  EmailContact: listProperties('EmailContact'),
+  PhoneContact: listProperties('PhoneContact'),
+  Lead: listProperties('Lead'),
+  LeadList: listProperties('LeadList'),
+  ProblemDetails: listProperties('ProblemDetails'),
+  LeadStage: listValues('LeadStage'),
+  ProblemCode: listValues('ProblemCode'),
 };
 
 /** The codes of failed creations, after which it is unknown whether the lead was written. */

@@ -4,8 +4,8 @@ import { afterAll, beforeAll, expect, onTestFinished, type TestContext, test, vi
 import type { Outcome } from '../../../test/tools/commands.ts';
 import type { ServedService } from '../../../test/tools/served-service.ts';
 import { describeIf } from '../../../test/tools/servers.ts';
-import { sizeOf } from '../../../test/tools/size-of.ts';
 import { startProxy } from '../../../test/tools/tcp-proxy.ts';
+import { testSize } from '../../../test/tools/test-size.ts';
 import { canClockBeSet, type DriverClock } from '../../conformance/driver-clock.ts';
 import { faultsOf } from '../../index.ts';
 import { type Form, NO_UTF8, type Typed } from './forms.ts';
@@ -112,7 +112,7 @@ export function testRecipeOnServers(
     onTestFinished: TestContext['onTestFinished'],
   ) => Promise<WebsiteOnServer>,
 ): void {
-  for (const kind of kinds.slice(0, sizeOf('RECIPE_SERVERS', { usual, soak: kinds.length }))) {
+  for (const kind of kinds.slice(0, testSize('RECIPE_SERVERS', { usual, soak: kinds.length }))) {
     describeIf(canStart[kind], `on ${kind}`, REMEDY, () => {
       let server: WebsiteServer;
       beforeAll(async () => {
@@ -139,7 +139,7 @@ export function testRecipeOnServers(
         await expectToArrive('ada', 1);
         await database.endConnections();
         await expectToArrive('mary', 2);
-        const notes = (await service.leadsOf(studioId)).map(({ note }) => note);
+        const notes = (await service.readLeads(studioId)).map(({ note }) => note);
         expect(notes).toEqual(Array(2).fill(NOTE.replaceAll('\r\n', '\n')));
       });
     });
@@ -199,7 +199,7 @@ async function expectEachVisitArrives(website: RecipeWebsite, service: ServedSer
 
   // A visitor without an open lead comes back to the cached page, and one with an open lead writes another message.
   const isGraces = ({ displayName }: { displayName: string }) => displayName === 'grace';
-  const leadId = (await service.leadsOf(studioId)).find(isGraces)?.id ?? '';
+  const leadId = (await service.readLeads(studioId)).find(isGraces)?.id ?? '';
   await service.closeLead(studioId, leadId);
   const isLater = canClockBeSet || process.env.CI !== undefined;
   if (isLater) {
@@ -260,7 +260,11 @@ async function expectOddFormsArrive(website: RecipeWebsite, service: ServedServi
   const { stdout, stderr } = await website.send(settings);
 
   expect(stdout + stderr + (await website.report())).toBe('');
-  const leads = (await service.leadsOf(studioId)).map(({ displayName, contact, note }) => [displayName, contact, note]);
+  const leads = (await service.readLeads(studioId)).map(({ displayName, contact, note }) => [
+    displayName,
+    contact,
+    note,
+  ]);
   expect(leads.sort()).toEqual([
     ['Caf\ufffd', 'mary@example.org', 'A \ufffd trial.'],
     ['ada', 'ada@example.org', 'A trial, please.'],

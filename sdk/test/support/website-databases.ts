@@ -87,7 +87,7 @@ async function startPostgres(): Promise<WebsiteServer> {
   const folder = mkdtempSync(join(tmpdir(), 'lead-intake-postgresql-'));
   const data = join(folder, 'data');
   // PostgreSQL refuses to run as root.
-  const owner = process.getuid?.() === 0 ? await idsOf('postgres') : undefined;
+  const owner = process.getuid?.() === 0 ? await readIds('postgres') : undefined;
   if (owner) chownSync(folder, owner.uid, owner.gid);
   const bin = postgresBin() ?? '';
   const own = { ...owner, env: { PATH: process.env.PATH, LC_ALL: 'C.UTF-8' }, cwd: folder };
@@ -242,7 +242,7 @@ async function until(condition: () => Promise<boolean>): Promise<void> {
   while (!(await condition())) await sleep(20);
 }
 
-async function idsOf(user: string): Promise<{ uid: number; gid: number }> {
+async function readIds(user: string): Promise<{ uid: number; gid: number }> {
   const id = async (option: string) => Number((await execute('id', [option, user])).stdout);
   return { uid: await id('-u'), gid: await id('-g') };
 }

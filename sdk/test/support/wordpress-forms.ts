@@ -40,7 +40,7 @@ export interface Submission {
 const double = (folder: string) => join(ROOT, 'sdk/test/wordpress-doubles', folder);
 
 /** Posts a form and returns the plugin's answer: normalized JSON, or the page. */
-const answerOf = async (
+const readAnswer = async (
   address: string,
   body: URLSearchParams | FormData,
   headers: Readonly<Record<string, string>>,
@@ -114,7 +114,7 @@ export const FORM_PLUGINS: readonly FormPlugin[] = [
       const named = Object.entries(others).map(([part, value]) => [CF7_FIELDS[part as keyof typeof CF7_FIELDS], value]);
       for (const [name, value] of [...Object.entries(own), ...named]) body.set(name ?? '', value ?? '');
       if (consent !== '') body.set('agree[]', consent);
-      return answerOf(site(`?rest_route=/contact-form-7/v1/contact-forms/${id}/feedback`), body, headers);
+      return readAnswer(site(`?rest_route=/contact-form-7/v1/contact-forms/${id}/feedback`), body, headers);
     },
     isFree: true,
   },
@@ -145,7 +145,7 @@ export const FORM_PLUGINS: readonly FormPlugin[] = [
       });
       if (consent !== '') data.set('agree[]', consent);
       const body = new URLSearchParams({ action: 'fluentform_submit', form_id: id, data: data.toString() });
-      return answerOf(site('wp-admin/admin-ajax.php'), body, headers);
+      return readAnswer(site('wp-admin/admin-ajax.php'), body, headers);
     },
     isFree: true,
   },
@@ -164,7 +164,7 @@ export const FORM_PLUGINS: readonly FormPlugin[] = [
         `wpforms[fields][${index + 1}]`,
         value,
       ]);
-      return answerOf(site(''), new URLSearchParams([['wpforms[id]', id], ...values] as string[][]), headers);
+      return readAnswer(site(''), new URLSearchParams([['wpforms[id]', id], ...values] as string[][]), headers);
     },
   },
   {
@@ -185,7 +185,7 @@ export const FORM_PLUGINS: readonly FormPlugin[] = [
         input_4: animal,
         input_5_1: consent,
       };
-      return answerOf(site(''), new URLSearchParams({ gform_submit: id, ...values }), headers);
+      return readAnswer(site(''), new URLSearchParams({ gform_submit: id, ...values }), headers);
     },
   },
 ];

@@ -70,7 +70,7 @@ export interface WordPress {
   readonly site: (path?: string) => string;
   readonly inSite: (file: string) => string;
   /** Returns the text of a file in the website; empty without the file. */
-  readonly textOf: (file: string) => string;
+  readonly toText: (file: string) => string;
   /** Defines constants for every later request, in place of the previous ones. */
   readonly define: (constants: object) => void;
   /** Runs WP-Cron with these additional environment variables. `DUE` names a hook that is due now. */
@@ -172,7 +172,7 @@ export function aWordPress(): WordPress {
     database: () => database,
     site,
     inSite,
-    textOf: (file) => (existsSync(inSite(file)) ? readFileSync(inSite(file), 'utf8') : ''),
+    toText: (file) => (existsSync(inSite(file)) ? readFileSync(inSite(file), 'utf8') : ''),
     define,
     async cron(more = {}) {
       const { status, stdout, stderr } = await runCommands(commandsIn(PAGE, 'wordpress-cron'), { ...env, ...more });
@@ -252,7 +252,7 @@ interface PageFaults {
 }
 
 /** Examines a part of an open page. `SCREENSHOTS_DIR` names a folder that gets a picture of it. */
-export async function faultsOf(
+export async function readFaults(
   page: Page,
   part = '.wrap',
   title = /page=([\w-]+)/.exec(page.url())?.[1],

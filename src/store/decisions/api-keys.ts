@@ -8,7 +8,7 @@ import type { Decision } from './decision.ts';
 export interface StoredApiKey {
   readonly key: Checked<ApiKey>;
   /** Returns its readable parts. */
-  readonly legible: () => ApiKey | null;
+  readonly readable: () => ApiKey | null;
   readonly slot: string;
 }
 
@@ -44,7 +44,7 @@ export function decideKeyRevocation(
   found: StoredApiKey | null,
   { now: revokedAt, ...by }: ApiKeyCommand,
 ): Decision<ApiKey | null, ApiKeyWrite> {
-  const key = found?.legible() ?? null;
+  const key = found?.readable() ?? null;
   if (!found || key?.revokedAt) return { outcome: key };
   return {
     outcome: key && { ...key, revokedAt },

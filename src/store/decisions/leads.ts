@@ -1,8 +1,14 @@
 import { type AuditContext, actorIn } from '../../domain/audit.ts';
-import { contactKeys, isSameContact, MAX_FORMER_KEYS, type OpenClaims, type RegionCode } from '../../domain/contact.ts';
-import { type KeptEnquiries, withEnquiry } from '../../domain/enquiry.ts';
+import {
+  type ContactKeys,
+  contactKeys,
+  isSameContact,
+  MAX_FORMER_KEYS,
+  type RegionCode,
+} from '../../domain/contact.ts';
+import { type StoredEnquiries, withEnquiry } from '../../domain/enquiry.ts';
 import { type ErasedLead, isOpen, type Lead, type LeadStage, nextUpdate } from '../../domain/lead.ts';
-import { type ChangeMark, marked } from '../../domain/lead-change.ts';
+import { addChange, type PendingChange } from '../../domain/lead-change.ts';
 import { type Correction, correctedFields, type OriginalFields, readTexts } from '../../domain/lead-data.ts';
 import { type Checked, readableOrThrow } from '../checked.ts';
 import { UnreadableRecord } from '../port/faults.ts';
@@ -17,11 +23,11 @@ export interface StoredLead {
   readonly remaining: Checked<ErasedLead>;
   /** Whether its original texts are stored. */
   readonly isCorrected: boolean;
-  /** The readable keys that it claims or, once closed, is found by. */
+  /** The readable keys that it holds or, once closed, is found by. */
   readonly contactKeys: readonly string[];
   /** The keys that it had before corrections of its contact. */
   readonly formerKeys: readonly string[];
-  readonly mark: ChangeMark;
+  readonly pending: PendingChange;
 }
 
 interface ChangedFields extends Correction {
@@ -31,18 +37,18 @@ interface ChangedFields extends Correction {
 
 export interface LeadWrite {
   readonly fields: ChangedFields;
-  readonly mark: ChangeMark;
-  /** These replace its claims; absent: it keeps them. */
-  readonly claims?: StoredClaims;
+  readonly pending: PendingChange;
+  /** These replace its keys; absent: it keeps them. */
+  readonly keys?: StoredKeys;
   /** Its original texts; absent: they are stored already, or not needed. */
   readonly original?: OriginalFields;
   /** Whether to delete all its personal data, and everything computed from it. */
   readonly isErasure?: boolean;
 }
 
-export interface StoredClaims extends OpenClaims {
+export interface StoredKeys extends ContactKeys {
   readonly formerKeys: readonly string[];
-  /** Whether the keys are claimed against other open leads. Otherwise the lead is only found by them. */
+  /** Whether no other open lead may have the keys. Otherwise the lead is only found by them. */
   readonly isOpen: boolean;
 }
 
@@ -58,7 +64,7 @@ export const KEY_RULE = 3;
 /** The version of release 1.2. Some of its keys are shared by different contacts. */
 const KEY_RULE_OF_1_2 = 2;
 
-/** Whether a lead rightly claims a key, reading the lead only if needed. An unreadable lead keeps all its claims. */
+/** Whether a lead rightly holds a key, reading the lead only if needed. An unreadable lead keeps all its keys. */
 export function hasKey(read: () => Checked<Lead> | null, rule: KeyRule | undefined, key: string): boolean {
   if (rule?.version !== KEY_RULE_OF_1_2) return true;
   const lead = read();
@@ -69,54 +75,54 @@ type LeadDecision<Outcome> = Decision<Outcome, LeadWrite>;
 
 export function decideLeadStage(
   found: StoredLead | null,
-  { stage, claims, expectedUpdatedAt, now, ...by }: LeadStageChange,
+  { stage, keys, expectedUpdatedAt, now, ...by }: LeadStageChange,
   isApplied: boolean,
 ): LeadDecision<ChangeLeadStageOutcome> {
   const lead = found && readableOrThrow(found.lead);
   if (!lead) return { outcome: { kind: 'not-found' } };
-  const { revision } = found.mark;
+  const { revision } = found.pending;
   if (isApplied) return { outcome: { kind: 'changed', lead, revision } };
   if (isStale(lead.updatedAt, expectedUpdatedAt)) return { outcome: { kind: 'stale' } };
   if (lead.stage === stage) return { outcome: { kind: 'unchanged', lead, revision }, write: null };
-  const keepsClaims = isOpen(stage) === isOpen(lead.stage);
-  if (!keepsClaims && !isSameContact(lead.contact, claims.contact)) return { outcome: { kind: 'other-contact' } };
-  // A closed lead is found by the keys that it had claimed, and by those that it would claim now.
-  const contactKeys = isOpen(stage) ? claims.contactKeys : [...new Set([...found.contactKeys, ...claims.contactKeys])];
-  const { regionCode } = claims;
+  const keepsKeys = isOpen(stage) === isOpen(lead.stage);
+  if (!keepsKeys && !isSameContact(lead.contact, keys.contact)) return { outcome: { kind: 'other-contact' } };
+  // A closed lead is found by the keys that it held, and by those that it would take now.
+  const contactKeys = isOpen(stage) ? keys.contactKeys : [...new Set([...found.contactKeys, ...keys.contactKeys])];
+  const { regionCode } = keys;
   // Former keys find the lead for others who shared them: their enquiries may be stored with it.
   const formerKeys = computeFormerKeys(found).filter((key) => !contactKeys.includes(key));
-  const claimed = { contactKeys, regionCode, isOpen: isOpen(stage), formerKeys };
+  const stored = { contactKeys, regionCode, isOpen: isOpen(stage), formerKeys };
   const updatedAt = nextUpdate(lead.updatedAt, now);
-  const mark = marked(found.mark, 'stage-changed', updatedAt);
+  const pending = addChange(found.pending, 'stage-changed', updatedAt);
   const [from, to] = [lead.stage, stage];
   return {
-    outcome: { kind: 'changed', lead: { ...lead, stage, updatedAt }, revision: mark.revision },
-    write: { fields: { stage, updatedAt }, mark, ...(!keepsClaims && { claims: claimed }) },
+    outcome: { kind: 'changed', lead: { ...lead, stage, updatedAt }, revision: pending.revision },
+    write: { fields: { stage, updatedAt }, pending, ...(!keepsKeys && { keys: stored }) },
     events: [{ action: 'lead-stage-changed', ...actorIn(by), time: updatedAt, from, to }],
   };
 }
 
 export function decideLeadUpdate(
   found: StoredLead | null,
-  { correction, claims, expectedUpdatedAt, now, ...by }: LeadUpdate,
+  { correction, keys, expectedUpdatedAt, now, ...by }: LeadUpdate,
   isApplied: boolean,
 ): LeadDecision<UpdateLeadOutcome> {
   const lead = found && readableOrThrow(found.lead);
   if (!lead) return { outcome: { kind: 'not-found' } };
-  const { revision } = found.mark;
+  const { revision } = found.pending;
   if (isApplied) return { outcome: { kind: 'changed', lead, revision } };
   if (isStale(lead.updatedAt, expectedUpdatedAt)) return { outcome: { kind: 'stale' } };
   const corrected = correctedFields(lead, correction);
   if (corrected.length === 0) return { outcome: { kind: 'unchanged', lead, revision }, write: null };
   const updatedAt = nextUpdate(lead.updatedAt, now);
   const formerKeys = computeFormerKeys(found);
-  const mark = marked(found.mark, 'updated', updatedAt);
+  const pending = addChange(found.pending, 'updated', updatedAt);
   return {
-    outcome: { kind: 'changed', lead: { ...lead, ...correction, updatedAt }, revision: mark.revision },
+    outcome: { kind: 'changed', lead: { ...lead, ...correction, updatedAt }, revision: pending.revision },
     write: {
       fields: { ...correction, updatedAt },
-      mark,
-      ...(corrected.includes('contact') && { claims: { ...claims, isOpen: isOpen(lead.stage), formerKeys } }),
+      pending,
+      ...(corrected.includes('contact') && { keys: { ...keys, isOpen: isOpen(lead.stage), formerKeys } }),
       ...(!found.isCorrected && { original: lead }),
     },
     events: [{ action: 'lead-updated', ...actorIn(by), time: updatedAt, to: corrected.join() }],
@@ -138,7 +144,7 @@ export function decideLeadErasure(
   const updatedAt = nextUpdate(lead.updatedAt, now);
   return {
     outcome: { kind: 'erased', lead: { ...lead, updatedAt, erasedAt: updatedAt }, isNew: true },
-    write: { fields: { updatedAt }, mark: marked(found.mark, 'erased', updatedAt), isErasure: true },
+    write: { fields: { updatedAt }, pending: addChange(found.pending, 'erased', updatedAt), isErasure: true },
     events: [{ action: 'lead-erased', ...actorIn(by), time: updatedAt }],
   };
 }
@@ -149,16 +155,16 @@ const isStale = (updatedAt: Date, expected: Date | null | undefined): boolean =>
 /** A lead that prevented a creation, with its stored history. */
 export interface EnquiredLead {
   readonly lead: Checked<Lead> | null;
-  readonly mark: ChangeMark;
+  readonly pending: PendingChange;
   /** Its original texts; null: the same as now. */
   readonly original: Checked<OriginalFields> | null;
-  readonly enquiries: KeptEnquiries;
+  readonly enquiries: StoredEnquiries;
 }
 
 export interface EnquiryWrite {
-  readonly mark: ChangeMark;
+  readonly pending: PendingChange;
   /** Enquiries are stored with the original texts, because an erasure removes both. */
-  readonly original: OriginalFields & { readonly enquiries: KeptEnquiries };
+  readonly original: OriginalFields & { readonly enquiries: StoredEnquiries };
 }
 
 /**
@@ -168,7 +174,7 @@ export interface EnquiryWrite {
  * @returns null: nothing is written
  */
 export function decideEnquiry(
-  { lead, original, enquiries: before, mark }: EnquiredLead,
+  { lead, original, enquiries: before, pending }: EnquiredLead,
   { createdAt: time, contact, ...refused }: Lead,
   idempotencyKey: string,
 ): EnquiryWrite | null {
@@ -177,7 +183,12 @@ export function decideEnquiry(
   const enquiries = isOpen(lead.stage)
     ? withEnquiry(lead, before, { time, contact, ...readTexts(refused) }, idempotencyKey)
     : null;
-  return enquiries && { mark: marked(mark, 'enquired', time), original: { ...readTexts(original ?? lead), enquiries } };
+  return (
+    enquiries && {
+      pending: addChange(pending, 'enquired', time),
+      original: { ...readTexts(original ?? lead), enquiries },
+    }
+  );
 }
 
 export const creationEvent = ({ stage }: Lead, by: AuditContext): DecidedEvent =>

@@ -32,7 +32,7 @@ import { WITHOUT_HISTORY } from './queries.ts';
 export function mongoApiKeys(connection: Connection, studioReads: StudioReads): ApiKeyStore {
   const { apiKeys, call, report } = connection;
   const { write, createApiKey } = keyWriter(connection);
-  const legible = (document: ApiKeyDocument) => legibleKey(document, report);
+  const readable = (document: ApiKeyDocument) => readableKey(document, report);
 
   return {
     createApiKey,
@@ -40,7 +40,7 @@ export function mongoApiKeys(connection: Connection, studioReads: StudioReads): 
     listLiveApiKeys: (studioId) =>
       call(async () => {
         const keys = (await slotHolders(apiKeys, studioId)).flatMap(
-          (document) => readableOrNull(legible(document), report) ?? [],
+          (document) => readableOrNull(readable(document), report) ?? [],
         );
         return keys.sort(newestFirst);
       }),
@@ -53,7 +53,7 @@ export function mongoApiKeys(connection: Connection, studioReads: StudioReads): 
           const options = { ...WITHOUT_HISTORY, sort: { slot: -1 }, limit: count } as const;
           return apiKeys.find({ studioId, slot }, options).toArray();
         };
-        return readPage({ read, toId: ({ slot }) => slot, check: legible }, { after: before, limit }, report);
+        return readPage({ read, toId: ({ slot }) => slot, check: readable }, { after: before, limit }, report);
       }),
 
     replaceApiKey: write(decideKeyReplacement),
@@ -98,7 +98,7 @@ function credentialFinder(
     });
 }
 
-const legibleKey = (document: ApiKeyDocument, report: ReportUnreadable) =>
+const readableKey = (document: ApiKeyDocument, report: ReportUnreadable) =>
   checkedInParts(API_KEY, fieldsIn(API_KEY, document), report);
 
 /** Returns a condition that a key is unchanged since it was read. An unreadable key can only be revoked, so it needs none. */
@@ -113,7 +113,7 @@ function keyWriter(connection: Connection) {
   const change = changer(connection, apiKeys);
   const storedApiKey = (found: ApiKeyDocument): StoredApiKey => ({
     key: readApiKey(found),
-    legible: () => readableOrNull(legibleKey(found, report), report),
+    readable: () => readableOrNull(readableKey(found, report), report),
     slot: found.slot,
   });
   const write =

@@ -52,18 +52,18 @@ export function mongoAudit(connection: Connection): AuditStore {
         const subject = await (isOfAll
           ? feed.findOne({ _id: 'consumers' }, HISTORY)
           : studios.findOne({ _id: studioId }, HISTORY));
-        let found = selectNewest(placed(readEvents(subject?.history, { studioId })));
+        let found = selectNewest(ordered(readEvents(subject?.history, { studioId })));
         // Reads a few keys at a time, and once the list is full, only keys with newer events.
         for (let below = AFTER_ALL_SLOTS; ; ) {
           const oldest = found.length === MAX_AUDIT_EVENTS ? found[0] : undefined;
-          const time = oldest && { 'history.time': { $gt: new Date(oldest.place) } };
+          const time = oldest && { 'history.time': { $gt: new Date(oldest.order) } };
           const filter = { studioId, slot: { $gte: '', $lt: below }, ...time };
           const keys = await apiKeys.find(filter, { ...KEY_HISTORY, limit: KEYS_PER_READ }).toArray();
           const read = keys.map(({ _id, history }) => ({ apiKeyId: String(_id), history }));
           found = selectNewest([
             // A key that gets another slot meanwhile may be read twice.
             ...found.filter(({ event }) => !read.some(({ apiKeyId }) => apiKeyId === event.apiKeyId)),
-            ...read.flatMap(({ apiKeyId, history }) => placed(readEvents(history, { studioId, apiKeyId }))),
+            ...read.flatMap(({ apiKeyId, history }) => ordered(readEvents(history, { studioId, apiKeyId }))),
           ]);
           const last = keys.at(-1);
           if (last === undefined || keys.length < KEYS_PER_READ) break;
@@ -127,8 +127,8 @@ function historyWalker(
   }
 
   return async (range, after) => {
-    const [, place = 0, passed, id = ''] = /^(\d) (?:(\d+) )?(.*)$/.exec(after ?? '') ?? [];
-    const of = walked[Number(place)] as Walked;
+    const [, collection = 0, passed, id = ''] = /^(\d) (?:(\d+) )?(.*)$/.exec(after ?? '') ?? [];
+    const of = walked[Number(collection)] as Walked;
     const ids = id !== '' && { _id: { [passed === undefined ? '$gt' : '$gte']: EJSON.parse(id) } };
     const { found, furthest, isEnd } = await nextSince(range.start, of.collection, { ...ids }, MAX_DOCUMENTS);
     const events: AuditEvent[] = [];
@@ -137,11 +137,11 @@ function historyWalker(
       const from = text === id ? Number(passed) : 0;
       const more = await eventsIn(of, each, range, { from, enough: MIN_EVENTS - events.length });
       events.push(...more.events);
-      if (more.passed !== null) return { events, next: `${place} ${more.passed} ${text}` };
-      if (events.length >= MIN_EVENTS) return { events, next: `${place} ${text}` };
+      if (more.passed !== null) return { events, next: `${collection} ${more.passed} ${text}` };
+      if (events.length >= MIN_EVENTS) return { events, next: `${collection} ${text}` };
     }
-    if (!isEnd) return { events, next: `${place} ${idText(furthest)}` };
-    return { events, next: Number(place) + 1 < walked.length ? `${Number(place) + 1} ` : null };
+    if (!isEnd) return { events, next: `${collection} ${idText(furthest)}` };
+    return { events, next: Number(collection) + 1 < walked.length ? `${Number(collection) + 1} ` : null };
   };
 }
 
@@ -179,22 +179,22 @@ function readEvent(entry: HistoryEntry | null, subject: Subject): Checked<AuditE
 }
 
 /** An event with the time that orders it among events of other documents. */
-interface PlacedEvent {
+interface OrderedEvent {
   readonly event: AuditEvent;
-  readonly place: number;
+  readonly order: number;
 }
 
 /**
- * Places the events of a document, oldest first. They keep their order even if the writers' clocks disagree: none
+ * Orders the events of a document, oldest first. They keep their order even if the writers' clocks disagree: none
  * counts as older than the event before it.
  */
-function placed(events: readonly AuditEvent[]): PlacedEvent[] {
-  let place = Number.NEGATIVE_INFINITY;
+function ordered(events: readonly AuditEvent[]): OrderedEvent[] {
+  let order = Number.NEGATIVE_INFINITY;
   return events.map((event) => {
-    place = Math.max(place, event.time.getTime());
-    return { event, place };
+    order = Math.max(order, event.time.getTime());
+    return { event, order };
   });
 }
 
-const selectNewest = (events: readonly PlacedEvent[]): PlacedEvent[] =>
-  events.toSorted((a, b) => a.place - b.place).slice(-MAX_AUDIT_EVENTS);
+const selectNewest = (events: readonly OrderedEvent[]): OrderedEvent[] =>
+  events.toSorted((a, b) => a.order - b.order).slice(-MAX_AUDIT_EVENTS);

@@ -3,7 +3,7 @@ import { DEFERRED } from '../../domain/lead-change.ts';
 import type { Collections } from './collections.ts';
 import type { DeliveryDocument } from './documents.ts';
 import { ACKNOWLEDGED, type LeadDocument } from './lead-documents.ts';
-import { MARK } from './marks.ts';
+import { PENDING } from './pending-changes.ts';
 import { READ } from './queries.ts';
 
 /** The first step that raises the ceiling; each further one is twice as long; milliseconds. */
@@ -38,11 +38,11 @@ interface Queued<Schema extends Document> extends QueuedRange {
   readonly options: FindOptions;
 }
 
-const timeOfMark = ({ changes }: LeadDocument) => (changes?.since instanceof Date ? changes.since : undefined);
+const readChangeTime = ({ changes }: LeadDocument) => (changes?.since instanceof Date ? changes.since : undefined);
 
-/** Finds leads by the time of their first undistributed change, oldest first. Reads only their marks. */
-export const marksByTime = ({ leads: collection }: Pick<Collections, 'leads'>) =>
-  byTime({ collection, field: 'changes.since', readTime: timeOfMark, options: MARK });
+/** Finds leads by the time of their first undistributed change, oldest first. Reads only their pending changes. */
+export const changedByTime = ({ leads: collection }: Pick<Collections, 'leads'>) =>
+  byTime({ collection, field: 'changes.since', readTime: readChangeTime, options: PENDING });
 
 /** Finds the deliveries of a consumer that are due in a range: see DEFERRED. */
 export const deliveriesByTime = (
@@ -61,7 +61,7 @@ export const deliveriesByTime = (
 
 /**
  * Finds documents by the time of a change, oldest first. Some engines sort all matches instead of reading the index in
- * order, so each query would cost as much as all marked leads. Queries are therefore limited to times below a ceiling,
+ * order, so each query would cost as much as all changed leads. Queries are therefore limited to times below a ceiling,
  * which follows the found leads. The ceiling is an estimate: if too few leads are below it, it is raised, eventually
  * beyond every time. No lead is missed, whatever its time. After a failure, which may mean too many matches, counting
  * finds the ceiling, because counting needs no order.

@@ -3,15 +3,15 @@ import { ofEachConsumer } from '../../domain/consumer.ts';
 import type { Lead, LeadOfStudio } from '../../domain/lead.ts';
 import {
   type Acknowledgement,
-  asideBefore,
-  countSettled,
+  countStates,
   DEFERRED,
   HANDLED,
   type LeadChange,
   SET_ASIDE,
-  type Settled,
-  toDue,
+  type StateCounts,
+  toDueTime,
   toRetryTime,
+  waitingBefore,
 } from '../../domain/lead-change.ts';
 import { type Checked, checkedLeadChange, readableOrNull } from '../checked.ts';
 import { firstReadable } from '../pages.ts';
@@ -25,7 +25,7 @@ import {
   erasedLeadFromDocument,
   isErased,
   type LeadDocument,
-  markFromDocument,
+  pendingFromDocument,
 } from './lead-documents.ts';
 import { among, deliveryKey, ID_ONLY, keyText, leadKey, OF_MANY, READ, WITHOUT_HISTORY } from './queries.ts';
 import { updateEach } from './write-each.ts';
@@ -74,16 +74,16 @@ function deliveryReader(connection: Connection) {
    * its lead was read, so it is read again.
    */
   async function current(found: readonly Omit<Delivered, 'isCurrent'>[]): Promise<Delivered[]> {
-    const marked = found.map((each) => ({ ...each, mark: each.lead && markFromDocument(each.lead) }));
-    const others = marked.filter(({ delivery, mark }) => mark && delivery.revision !== mark.revision);
+    const withPending = found.map((each) => ({ ...each, pending: each.lead && pendingFromDocument(each.lead) }));
+    const others = withPending.filter(({ delivery, pending }) => pending && delivery.revision !== pending.revision);
     const keys = others.map(({ delivery }) => delivery._id);
     const options = { ...READ, projection: { revision: 1 } } as const;
     const read = keys.length > 0 ? await deliveries.find(among(keys), options).toArray() : [];
     const revisions = new Map(read.map(({ _id, revision }) => [keyText(_id), revision]));
-    return marked.map(({ mark, ...each }) => {
+    return withPending.map(({ pending, ...each }) => {
       const { _id, revision } = each.delivery;
-      const isSame = revision === mark?.revision || revision === revisions.get(keyText(_id));
-      return { ...each, isCurrent: isSame && !mark?.since };
+      const isSame = revision === pending?.revision || revision === revisions.get(keyText(_id));
+      return { ...each, isCurrent: isSame && !pending?.since };
     });
   }
 
@@ -101,25 +101,25 @@ function deliveryReader(connection: Connection) {
   });
 }
 
-function deliverySettler({ leads: stored, deliveries }: Connection) {
-  return { settle, takeBack };
+function deliveryChanger({ leads: stored, deliveries }: Connection) {
+  return { applyTo, takeBack };
 
   /** Changes the deliveries of leads that a consumer names, and counts the results. Must be called within a call. */
-  async function settle(
+  async function applyTo(
     number: number,
     leads: readonly Acknowledgement[],
     changes: readonly AnyBulkWriteOperation<DeliveryDocument>[],
-  ): Promise<Settled> {
-    if (leads.length === 0) return countSettled(0, [], () => null);
-    const { changed: settled } = await updateEach(deliveries, changes);
-    const isWhole = settled === leads.length;
+  ): Promise<StateCounts> {
+    if (leads.length === 0) return countStates(0, [], () => null);
+    const { changed: applied } = await updateEach(deliveries, changes);
+    const isWhole = applied === leads.length;
     const keys = leads.map(({ studioId, leadId }) => leadKey(studioId, leadId));
     const existing = isWhole ? [] : await stored.find(among(keys), ID_ONLY).toArray();
     const unhandled = { ...filterNamed(number, leads), due: IS_UNHANDLED };
     const found = isWhole ? [] : await deliveries.find(unhandled, READ).toArray();
     const waiting = new Map<string, number | null>(existing.map(({ _id }) => [keyText(_id), null]));
     for (const { _id, revision } of found) waiting.set(keyText(_id), revision);
-    return countSettled(settled, leads, ({ studioId, leadId }) => waiting.get(keyText(leadKey(studioId, leadId))));
+    return countStates(applied, leads, ({ studioId, leadId }) => waiting.get(keyText(leadKey(studioId, leadId))));
   }
 
   /** Requeues deliveries, unless they have changed since they were read. Returns their number. */
@@ -133,7 +133,7 @@ function deliverySettler({ leads: stored, deliveries }: Connection) {
 
 export function mongoDeliveries(connection: Connection, { distribute, distributeSome }: Distribution): DeliveryStore {
   const { deliveries, call } = connection;
-  const { settle, takeBack } = deliverySettler(connection);
+  const { applyTo, takeBack } = deliveryChanger(connection);
   const findReader = deliveryReader(connection);
   // Separate from the queues that read, because each has its own ceiling.
   const findQueues = ofEachConsumer((number) => ({
@@ -178,20 +178,20 @@ export function mongoDeliveries(connection: Connection, { distribute, distribute
           },
         }));
         const due = { $gte: new Date(HANDLED), $lt: new Date(handled - KEPT_MS) };
-        return settle(number, acknowledgements, [...updates, { deleteMany: { filter: { consumer: number, due } } }]);
+        return applyTo(number, acknowledgements, [...updates, { deleteMany: { filter: { consumer: number, due } } }]);
       }),
 
     setAsideDeliveries: (number, leads, now) =>
       call(() => {
         const updates = leads.map((lead) => {
           const { revision, reason, retryAt } = lead;
-          const due = { $lt: new Date(asideBefore(retryAt)) };
+          const due = { $lt: new Date(waitingBefore(retryAt)) };
           const filter = { ...filterNamed(number, [lead]), revision: { $lte: revision }, due };
           return {
-            updateOne: { filter, update: { $set: { due: toDue(retryAt, now), reason }, $inc: { attempts: 1 } } },
+            updateOne: { filter, update: { $set: { due: toDueTime(retryAt, now), reason }, $inc: { attempts: 1 } } },
           };
         });
-        return settle(number, leads, updates);
+        return applyTo(number, leads, updates);
       }),
 
     returnDeferredDeliveries: (number, now) =>

@@ -3,18 +3,18 @@ import { MAX_DISTRIBUTION_MS, STORE_CALL_MS } from '../../../common/deadlines.ts
 import { oneAtATime } from '../../../common/one-at-a-time.ts';
 import { type Consumer, DEFAULT_CONSUMER, isOfConsumer } from '../../domain/consumer.ts';
 import { computeDelivery, type Delivery, HANDLED, isOnlyResent } from '../../domain/lead-change.ts';
-import { type ChangePosition, marksByTime } from './by-time.ts';
+import { type ChangePosition, changedByTime } from './by-time.ts';
 import type { Connection } from './connection.ts';
 import { consumersIn } from './consumers.ts';
 import type { DeliveryDocument } from './documents.ts';
-import { ACKNOWLEDGED, type LeadDocument, markFromDocument } from './lead-documents.ts';
-import { unmarkedSince } from './marks.ts';
+import { ACKNOWLEDGED, type LeadDocument, pendingFromDocument } from './lead-documents.ts';
+import { unchangedSince } from './pending-changes.ts';
 import { among, deliveryKey, ID_ONLY, type LeadKey, READ } from './queries.ts';
 import { DUPLICATE } from './server-refusal.ts';
 import { insertEach, updateEach } from './write-each.ts';
 
-/** The maximum number of marks read at a time. */
-const MAX_MARKS = 500;
+/** The maximum number of pending changes read at a time. */
+const MAX_CHANGES = 500;
 
 /** A condition for the due time of acknowledged deliveries. */
 const IS_HANDLED = { $gte: new Date(HANDLED) } as const;
@@ -85,10 +85,10 @@ const createReplacement = (document: DeliveryDocument, condition: Filter<Deliver
 
 export type Distribution = ReturnType<typeof distribution>;
 
-/** Distributes marked leads to consumers, in MongoDB. Must be called within a call. */
+/** Distributes changed leads to consumers, in MongoDB. Must be called within a call. */
 export function distribution(connection: Connection) {
   const { leads, studios, report } = connection;
-  const marks = marksByTime(connection);
+  const pendingChanges = changedByTime(connection);
   const deliver = deliveryWriter(connection);
 
   const consumers = async (): Promise<readonly Consumer[]> => [
@@ -96,24 +96,24 @@ export function distribution(connection: Connection) {
     ...(await consumersIn(connection, report)),
   ];
 
-  /** Distributes marks that were read before the consumers. */
-  async function distributeMarks(found: readonly LeadDocument[], to: readonly Consumer[]): Promise<void> {
+  /** Distributes pending changes that were read before the consumers. */
+  async function distributeChanges(found: readonly LeadDocument[], to: readonly Consumer[]): Promise<void> {
     if (found.length === 0) return;
     const $in = [...new Set(found.map(({ studioId }) => studioId))];
     const tests = await studios.find({ _id: { $in }, isTest: true }, ID_ONLY).toArray();
     const testIds = new Set(tests.map(({ _id }) => _id));
     const each = found.map((lead) => {
-      const [mark, createdAt] = [markFromDocument(lead), timeOrNone(lead.createdAt)];
+      const [pending, createdAt] = [pendingFromDocument(lead), timeOrNone(lead.createdAt)];
       const which = { id: lead.studioId, isTest: testIds.has(lead.studioId) };
       const documents = to.flatMap((consumer) => {
-        const delivery = isOfConsumer(consumer, which) && computeDelivery(mark, createdAt, consumer.number);
+        const delivery = isOfConsumer(consumer, which) && computeDelivery(pending, createdAt, consumer.number);
         return delivery ? deliveryDocument(consumer.number, lead._id, delivery) : [];
       });
       return { lead, documents };
     });
     const delivered = await deliver(each.flatMap(({ documents }) => documents));
     const acknowledged = each.filter(({ documents }) => documents.every(delivered.has));
-    // A lead whose update the database refuses stays marked, although its deliveries exist.
+    // A lead whose update the database refuses stays pending, although its deliveries exist.
     await updateEach(
       leads,
       acknowledged.map(({ lead }) => ({ updateOne: createAcknowledgement(lead) })),
@@ -126,38 +126,40 @@ export function distribution(connection: Connection) {
     let position: ChangePosition | null = null;
     let isComplete = false;
     for (let isLate = false; !isLate && !isComplete; isLate = performance.now() >= until) {
-      const found: LeadDocument[] = await (position ? marks.behind(position, MAX_MARKS) : marks.first(MAX_MARKS));
+      const found: LeadDocument[] = await (position
+        ? pendingChanges.behind(position, MAX_CHANGES)
+        : pendingChanges.first(MAX_CHANGES));
       to = await consumers();
-      await distributeMarks(found, to);
+      await distributeChanges(found, to);
       const last = found.at(-1);
-      isComplete = found.length < MAX_MARKS || !last;
-      position = (last && marks.toPosition(last)) ?? null;
+      isComplete = found.length < MAX_CHANGES || !last;
+      position = (last && pendingChanges.toPosition(last)) ?? null;
     }
     return { consumers: to, isComplete };
   }
 
   return {
     /**
-     * Distributes marked leads; returns to whom, and whether no mark is left. Concurrent callers share a run, because
+     * Distributes pending changes; returns to whom, and whether none is left. Concurrent callers share a run, because
      * each would otherwise read and write the same.
      */
     distribute: oneAtATime(distribute, STORE_CALL_MS),
 
     async distributeSome(): Promise<boolean> {
-      const found = await marks.first(MAX_MARKS);
-      await distributeMarks(found, await consumers());
-      return found.length < MAX_MARKS;
+      const found = await pendingChanges.first(MAX_CHANGES);
+      await distributeChanges(found, await consumers());
+      return found.length < MAX_CHANGES;
     },
   };
 }
 
-/** Returns an update that acknowledges a delivered mark if it is unchanged since read. Other invalid parts of it stay. */
+/** Returns an update that acknowledges a delivered change if it is unchanged since read. Other invalid parts of it stay. */
 function createAcknowledgement({ _id, studioId, changes }: LeadDocument) {
-  // An array with a time is not a mark, and is removed: the lead is sent with its next change.
+  // An array with a time is no pending change, and is removed: the lead is sent with its next change.
   const { filter, update } = Array.isArray(changes)
     ? { filter: { changes: { $size: changes.length } }, update: { $unset: { changes: 1 } } }
     : {
-        filter: { 'changes.since': changes.since, ...unmarkedSince(changes) },
+        filter: { 'changes.since': changes.since, ...unchangedSince(changes) },
         update: { $set: { 'changes.since': ACKNOWLEDGED }, $unset: { 'changes.kinds': 1 } },
       };
   return {

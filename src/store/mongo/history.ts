@@ -71,9 +71,9 @@ export async function makeRoom<Document extends Changeable>(
   if (!found) return;
   const { _id, history = [] } = found;
   const moved = Number.isSafeInteger(found.moved) ? Number(found.moved) : 0;
-  const place = oldEventsId(collection.collectionName, _id, moved);
+  const id = oldEventsId(collection.collectionName, _id, moved);
   const oldest = history.slice(0, MOVED_AT_ONCE);
-  await isInserted(oldEvents.insertOne({ _id: place, history: oldest }));
+  await isInserted(oldEvents.insertOne({ _id: id, history: oldest }));
   const asRead = { moved: found.moved ?? null, history: { $size: history.length } };
   const $push = { history: { $each: [], $slice: MOVED_AT_ONCE - history.length } };
   const update = { $set: { moved: moved + MOVED_AT_ONCE }, $push };

@@ -12,7 +12,7 @@ export interface Index {
 }
 
 /**
- * All indexes. None is partial or sparse: a lead always has both of its claims, a key always has a slot. The unique
+ * All indexes. None is partial or sparse: a lead always has both of its keys, an API key always has a slot. The unique
  * indexes of leads begin with `studioId`, so that the collection can be sharded by it.
  */
 export const INDEXES: readonly Index[] = [
@@ -230,7 +230,7 @@ export async function duplicatesUnder(database: Db, { collection, key }: Index):
   const fields = Object.keys(key);
   // An index has an entry for each value of an array; a missing field counts as null.
   const unwound = fields.map((field) => ({ $unwind: { path: `$${field}`, preserveNullAndEmptyArrays: true } }));
-  const values = Object.fromEntries(fields.map((field, place) => [`field${place}`, `$${field}`]));
+  const values = Object.fromEntries(fields.map((field, index) => [`field${index}`, `$${field}`]));
   const groups = await documents
     .aggregate(
       [
@@ -244,7 +244,7 @@ export async function duplicatesUnder(database: Db, { collection, key }: Index):
     .toArray();
   return Promise.all(
     groups.map(async ({ _id }) => {
-      const same = Object.fromEntries(fields.map((field, place) => [field, _id[`field${place}`] ?? null]));
+      const same = Object.fromEntries(fields.map((field, index) => [field, _id[`field${index}`] ?? null]));
       const found = await documents
         .find(same, { projection: { _id: 1 } })
         .sort({ _id: 1 })

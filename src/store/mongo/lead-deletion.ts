@@ -26,7 +26,7 @@ export function mongoLeadDeletion(connection: Connection): LeadDeletion {
   const { leads, studios, deliveries, call } = connection;
   const remove = leadRemover(connection);
   return {
-    /** Claims, keys and events are parts of leads. The next poll removes deliveries created meanwhile, because it finds no lead. */
+    /** Keys and events are parts of leads. The next poll removes deliveries created meanwhile, because it finds no lead. */
     deleteLeads(studioId, limit, by) {
       const identity = new UUID().toString();
       return call(async (deadline) => {
@@ -62,8 +62,8 @@ export function mongoLeadDeletion(connection: Connection): LeadDeletion {
         const isUnhandled = { studioId, _id: { $in }, due: { $not: { $gte: new Date(HANDLED) } } };
         const waiting = $in.length > 0 ? await deliveries.find(isUnhandled, ID_ONLY).toArray() : [];
         const isWaiting = new Set(waiting.map(({ _id }) => keyText(_id)));
-        const heard = found.filter(({ _id }) => !isWaiting.has(keyText(_id)));
-        const removed = await remove(heard, condition);
+        const acknowledged = found.filter(({ _id }) => !isWaiting.has(keyText(_id)));
+        const removed = await remove(acknowledged, condition);
         const ofDefault = { studioId, _id: { $in: removed.map((id) => deliveryKey(DEFAULT_CONSUMER.number, id)) } };
         if (removed.length > 0) await deliveries.deleteMany(ofDefault, OF_MANY);
         return removed.length;

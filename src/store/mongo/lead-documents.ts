@@ -1,9 +1,9 @@
 import { type UpdateFilter, UUID } from 'mongodb';
 import type { TextField } from '../../../common/rules/field-rules.ts';
 import type { Actor } from '../../domain/audit.ts';
-import type { KeptEnquiries } from '../../domain/enquiry.ts';
-import { type ErasedLead, isOpen, type Lead, type LeadClaims } from '../../domain/lead.ts';
-import type { ChangeKind, ChangeMark } from '../../domain/lead-change.ts';
+import type { StoredEnquiries } from '../../domain/enquiry.ts';
+import { type ErasedLead, isOpen, type Lead, type LeadKeys } from '../../domain/lead.ts';
+import type { ChangeKind, PendingChange } from '../../domain/lead-change.ts';
 import type { EarlierCreation, ErasedCreation } from '../../domain/lead-creation.ts';
 import { DATA_FIELDS, type OriginalFields, readTexts } from '../../domain/lead-data.ts';
 import {
@@ -22,10 +22,10 @@ import {
 import type { EnquiredLead, EnquiryWrite, KeyRule, LeadWrite, StoredLead } from '../decisions/leads.ts';
 import { creationEvent } from '../decisions/leads.ts';
 import { type ReportUnreadable, UnreadableRecord } from '../port/faults.ts';
-import { claimsDocument, contactKeysIn, erasedClaim, formerKeysIn } from './claims.ts';
 import { uuidText } from './documents.ts';
 import { type Changeable, historyEntry } from './history.ts';
 import { type LeadKey, leadKey, READ, WITHOUT_HISTORY } from './queries.ts';
+import { contactKeysIn, erasedKey, formerKeysIn, keysDocument } from './uniqueness-keys.ts';
 
 /** The projection of the fields that callers give. */
 const DATA = Object.fromEntries(DATA_FIELDS.map((field) => [field, 1]));
@@ -42,12 +42,12 @@ export const SHOWN = { ...READ, projection: { ...PUBLIC.projection, 'original.en
 /** Reads leads without their history and their enquiries. */
 export const WITHOUT_ORIGINAL = { ...READ, projection: { ...WITHOUT_HISTORY.projection, original: 0 } } as const;
 
-/** A lead with its claims, so that one write of one document decides everything. */
+/** A lead with its uniqueness keys, so that one write of one document decides everything. */
 export interface LeadDocument extends Omit<Lead, 'id' | 'sourceId' | 'enquiries' | 'apiKeyId'>, Changeable {
   readonly _id: LeadKey;
   readonly sourceId: UUID | null;
   /**
-   * The claims of an open lead; no two leads of a studio may share one. For a closed lead, the keys that find it, each
+   * The uniqueness keys of an open lead; no two leads of a studio may share one. For a closed lead, the keys that find it, each
    * with the lead's id, so that it is unique. Keys of former contacts contain the id as well. For an erased lead, a
    * string with its id.
    */
@@ -77,12 +77,12 @@ export const ACKNOWLEDGED = new Date(8.64e15);
 interface OriginalDocument extends Omit<OriginalFields, 'sourceId'> {
   readonly sourceId: UUID | null;
   /** Each source is a UUID as text. */
-  readonly enquiries?: KeptEnquiries;
+  readonly enquiries?: StoredEnquiries;
 }
 
 export function leadDocument(
   lead: Lead,
-  { idempotencyKey, fingerprint, ...claims }: LeadClaims,
+  { idempotencyKey, fingerprint, ...keys }: LeadKeys,
   changedSince = lead.createdAt,
   by?: Actor,
 ): LeadDocument {
@@ -90,7 +90,7 @@ export function leadDocument(
   return {
     _id: leadKey(lead.studioId, id),
     ...fieldsDocument(fields),
-    ...claimsDocument(id, { ...claims, isOpen: isOpen(lead.stage), formerKeys: [] }),
+    ...keysDocument(id, { ...keys, isOpen: isOpen(lead.stage), formerKeys: [] }),
     idempotency: {
       key: new UUID(idempotencyKey),
       fingerprint: fingerprint.sha256,
@@ -120,7 +120,7 @@ export const fieldsDocument = <Fields extends Partial<OriginalFields>>({ sourceI
 
 export const originalDocument = (original: OriginalFields): OriginalDocument => fieldsDocument(readTexts(original));
 
-export const enquiryDocument = ({ mark: changes, original }: EnquiryWrite) => ({
+export const enquiryDocument = ({ pending: changes, original }: EnquiryWrite) => ({
   changes,
   original: { ...originalDocument(original), enquiries: original.enquiries },
 });
@@ -131,29 +131,29 @@ export const storedLead = (document: LeadDocument): StoredLead => ({
   isCorrected: document.original !== undefined,
   contactKeys: contactKeysIn(document.openContactKey),
   formerKeys: formerKeysIn(document.openContactKey),
-  mark: markFromDocument(document),
+  pending: pendingFromDocument(document),
 });
 
-export function createUpdate(leadId: string, { fields, mark, claims, original, isErasure }: LeadWrite) {
+export function createUpdate(leadId: string, { fields, pending, keys, original, isErasure }: LeadWrite) {
   const $set = {
     ...fieldsDocument(fields),
-    changes: mark,
-    ...(claims && claimsDocument(leadId, claims)),
+    changes: pending,
+    ...(keys && keysDocument(leadId, keys)),
     ...(original && { original: originalDocument(original) }),
-    ...(isErasure && { erasedAt: fields.updatedAt, openContactKey: erasedClaim(leadId) }),
+    ...(isErasure && { erasedAt: fields.updatedAt, openContactKey: erasedKey(leadId) }),
   };
   return { $set, ...(isErasure && { $unset: PERSONAL }) } as UpdateFilter<LeadDocument>;
 }
 
 /* Reads documents. Types state what this release writes. Each is checked, because the database may hold other values. */
 
-export interface Marked {
+export interface WithPendingChange {
   readonly changes: ChangesDocument;
   readonly createdAt: Date;
 }
 
-/** Returns the mark of a lead as read. Parts that this service did not write count as its creation's. */
-export function markFromDocument({ changes, createdAt: created }: Marked): ChangeMark {
+/** Returns the pending change of a lead as read. Parts that this service did not write count as its creation's. */
+export function pendingFromDocument({ changes, createdAt: created }: WithPendingChange): PendingChange {
   const { revision, since, kinds } = Object(changes);
   return {
     revision: Number.isSafeInteger(revision) ? revision : 0,
@@ -179,7 +179,7 @@ export function enquiryTargetFromDocument(document: LeadDocument): EnquiredLead 
   const original = originalIn(document);
   return {
     lead: presentLeadFromDocument(document),
-    mark: markFromDocument(document),
+    pending: pendingFromDocument(document),
     original: original ? checkedOriginal(leadIn(document), original) : null,
     enquiries: checkedEnquiries(Object(document.original).enquiries),
   };

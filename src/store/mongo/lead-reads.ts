@@ -6,7 +6,6 @@ import { toPublicLead } from '../../domain/public-lead.ts';
 import { checkedCountedLead, leadsOfContact, matching, readableOrNull, readableOrThrow } from '../checked.ts';
 import { filteredPage, readPage } from '../pages.ts';
 import type { LeadReads } from '../port/lead-reads.ts';
-import { claimsWithKey, openClaim } from './claims.ts';
 import type { Connection } from './connection.ts';
 import {
   creationFromDocument,
@@ -32,6 +31,7 @@ import {
   READ,
   WITHOUT_HISTORY,
 } from './queries.ts';
+import { conditionsForKey, openKey } from './uniqueness-keys.ts';
 
 /** The maximum number of a contact's leads that are read when some are unreadable. */
 const MAX_EXAMINED_OF_CONTACT = 10 * MAX_LEADS_PER_CONTACT;
@@ -108,7 +108,7 @@ function searchesAndWalks({ leads, call, report }: Connection) {
     findLeadsOfContact: (studioId, contactKeys, former) =>
       call(async () => {
         // By prefix, because some engines apply the two bounds of a range to different elements of an array.
-        const openContactKey = { $in: contactKeys.flatMap((key) => claimsWithKey(key, former)) as string[] };
+        const openContactKey = { $in: contactKeys.flatMap((key) => conditionsForKey(key, former)) as string[] };
         const find = (limit: number) =>
           leads.find({ studioId, openContactKey }, { ...WITHOUT_ORIGINAL, limit }).toArray();
         const sorted = (found: readonly LeadDocument[]) => {
@@ -119,7 +119,7 @@ function searchesAndWalks({ leads, call, report }: Connection) {
         const all = sorted(found);
         if (found.length < MAX_LEADS_PER_CONTACT) return all;
         // Beyond that number, the open leads must be included.
-        const open = { studioId, openContactKey: { $in: contactKeys.map(openClaim) } };
+        const open = { studioId, openContactKey: { $in: contactKeys.map(openKey) } };
         const first = former ? [] : await leads.find(open, WITHOUT_ORIGINAL).toArray();
         const rest = all.leads.length < found.length ? await find(MAX_EXAMINED_OF_CONTACT) : found;
         const more = sorted([...first, ...rest]);

@@ -1,6 +1,6 @@
 import { type Filter, type FindOptions, MongoServerError, type UpdateFilter, UUID, type WriteError } from 'mongodb';
-import { isKeyKept } from '../../domain/enquiry.ts';
-import { isOpen, type Lead, type LeadClaims } from '../../domain/lead.ts';
+import { hasEnquiryKey } from '../../domain/enquiry.ts';
+import { isOpen, type Lead, type LeadKeys } from '../../domain/lead.ts';
 import { type CreateLeadOutcome, replayOutcome } from '../../domain/lead-creation.ts';
 import type { Decide } from '../decisions/decision.ts';
 import {
@@ -17,7 +17,6 @@ import type { LeadChanges, LeadCommand } from '../port/lead-changes.ts';
 import type { CreationOptions, LeadCreation } from '../port/lead-creation.ts';
 import type { LeadErasureStore } from '../port/lead-erasure.ts';
 import { changer, KeyedMutex } from './apply-once.ts';
-import { closedClaim, openClaim } from './claims.ts';
 import { type Batched, requestBatcher } from './collections.ts';
 import { type Connection, throwIfFinal, untilKnown } from './connection.ts';
 import {
@@ -31,9 +30,10 @@ import {
   leadFromDocument,
   storedLead,
 } from './lead-documents.ts';
-import { asRead } from './marks.ts';
+import { asRead } from './pending-changes.ts';
 import { keyText, type LeadKey, leadKey, WITHOUT_HISTORY } from './queries.ts';
 import { isOfDocument, serverRefusal } from './server-refusal.ts';
+import { closedKey, openKey } from './uniqueness-keys.ts';
 import { insertEach } from './write-each.ts';
 
 export function mongoLeadWrites(connection: Connection) {
@@ -49,7 +49,7 @@ export function mongoLeadWrites(connection: Connection) {
 /** An attempted creation. */
 interface Creation extends CreationOptions {
   readonly lead: Lead;
-  readonly claims: LeadClaims;
+  readonly keys: LeadKeys;
   readonly isKeySeen: boolean;
   /** The leads at which attempts may have kept its enquiry. */
   readonly attemptedAt: LeadKey[];
@@ -61,21 +61,21 @@ function leadCreator(connection: Connection): LeadCreation['createLead'] {
   const inserts = batchedInserts(connection);
   const findConflict = conflictReader(connection);
   const { refuse, refusedBefore } = creationRefuser(connection);
-  const isFreed = staleClaims(connection);
-  const keys = recentNames();
+  const isFreed = staleKeyReleaser(connection);
+  const seenKeys = recentNames();
 
   /** Returns the stored or resulting outcome; undefined: nothing conflicts now, or the conflicting lead has changed. */
   async function findOutcome(creation: Creation, deadline: AbortSignal): Promise<CreateLeadOutcome | undefined> {
     const before = creation.attemptedAt.length > 0 && (await refusedBefore(creation));
     if (before) return before;
-    const conflict = await findConflict(creation.lead, creation.claims, deadline);
+    const conflict = await findConflict(creation.lead, creation.keys, deadline);
     if (!conflict || !('_id' in conflict)) return conflict;
-    return (await isFreed(conflict, creation.claims.contactKeys)) ? undefined : refuse(creation, conflict, deadline);
+    return (await isFreed(conflict, creation.keys.contactKeys)) ? undefined : refuse(creation, conflict, deadline);
   }
 
   function create(creation: Creation, deadline: AbortSignal): Promise<CreateLeadOutcome> {
-    const { lead, claims, now, by } = creation;
-    const document = leadDocument(lead, claims, now, by);
+    const { lead, keys, now, by } = creation;
+    const document = leadDocument(lead, keys, now, by);
     return untilKnown(deadline, async () => {
       await indexes.expectValid('leads');
       // A likely replay is checked first. Its insert would be refused, and the batch would need a second command.
@@ -100,12 +100,12 @@ function leadCreator(connection: Connection): LeadCreation['createLead'] {
   }
 
   // @rule 4.1.1 4.1.3 4.1.at-once
-  return (lead, claims, options) =>
+  return (lead, keys, options) =>
     call((deadline) => {
       const { studioId } = lead;
-      const key = `key ${studioId} ${claims.idempotencyKey}`;
-      const creation: Creation = { ...options, lead, claims, isKeySeen: keys.add(key), attemptedAt: [] };
-      const names = [key, ...claims.contactKeys.map((contactKey) => `contact ${studioId} ${contactKey}`)];
+      const key = `key ${studioId} ${keys.idempotencyKey}`;
+      const creation: Creation = { ...options, lead, keys, isKeySeen: seenKeys.add(key), attemptedAt: [] };
+      const names = [key, ...keys.contactKeys.map((contactKey) => `contact ${studioId} ${contactKey}`)];
       return mutex.run(
         names,
         () => create(creation, deadline),
@@ -121,18 +121,18 @@ function leadCreator(connection: Connection): LeadCreation['createLead'] {
 }
 
 /**
- * Returns a function that releases an open lead's claims of some keys, unless it has one of them by its contact. The
- * keys still find the lead. Returns whether the lead no longer conflicts, or has changed since it was read.
+ * Returns a function that releases some keys of an open lead, unless it has one of them by its contact. They
+ * still find the lead. Returns whether the lead no longer conflicts, or has changed since it was read.
  */
-const staleClaims =
+const staleKeyReleaser =
   ({ leads }: Connection) =>
   async (holder: LeadDocument, keys: readonly string[]): Promise<boolean> => {
     const { studioId, _id, openContactKey, contactRule } = holder;
-    const claims = [openContactKey].flat();
-    const shared = keys.filter((key) => claims.includes(openClaim(key)));
+    const held = [openContactKey].flat();
+    const shared = keys.filter((key) => held.includes(openKey(key)));
     if (shared.some((key) => hasKey(() => leadFromDocument(holder), contactRule, key))) return false;
-    const freed = new Map(shared.map((key) => [openClaim(key), closedClaim(key, `${_id.id}`)]));
-    const $set = { openContactKey: claims.map((claim) => freed.get(claim) ?? claim) };
+    const freed = new Map(shared.map((key) => [openKey(key), closedKey(key, `${_id.id}`)]));
+    const $set = { openContactKey: held.map((key) => freed.get(key) ?? key) };
     await leads.updateOne({ _id, studioId, ...asRead(holder) }, { $set });
     return true;
   };
@@ -164,7 +164,7 @@ function creationRefuser({ leads }: Connection) {
     let target = enquiryTargetFromDocument(holder);
     let last: EnquiryWrite | null = null;
     for (const { creation } of requests) {
-      const write = decideEnquiry(target, creation.lead, creation.claims.idempotencyKey);
+      const write = decideEnquiry(target, creation.lead, creation.keys.idempotencyKey);
       if (write) target = { ...target, ...write, enquiries: write.original.enquiries };
       last = write ?? last;
     }
@@ -189,10 +189,10 @@ function creationRefuser({ leads }: Connection) {
     },
 
     /** Returns the refusal of an earlier attempt that kept an enquiry; undefined: none did. */
-    async refusedBefore({ lead: { studioId }, claims, attemptedAt }: Creation) {
+    async refusedBefore({ lead: { studioId }, keys, attemptedAt }: Creation) {
       const found = await leads.find({ studioId, _id: { $in: attemptedAt } }, WITHOUT_HISTORY).toArray();
       const holder = found.find((each) =>
-        isKeyKept(enquiryTargetFromDocument(each).enquiries.keys, claims.idempotencyKey),
+        hasEnquiryKey(enquiryTargetFromDocument(each).enquiries.keys, keys.idempotencyKey),
       );
       return holder && alreadyOpen(holder);
     },
@@ -203,7 +203,7 @@ function creationRefuser({ leads }: Connection) {
 const batchedInserts = ({ leads }: Connection) =>
   requestBatcher<LeadDocument, { readonly refusal?: WriteError | undefined }>(async (documents) => {
     const refusals = await insertEach(leads, documents);
-    return documents.map((_, place) => ({ refusal: refusals.find(({ index }) => index === place) }));
+    return documents.map((_, at) => ({ refusal: refusals.find(({ index }) => index === at) }));
   });
 
 /**
@@ -225,7 +225,7 @@ const batchedInserts = ({ leads }: Connection) =>
  * replay. If that finds none, the contact was taken while the key had no lead, which is what `already-open` means. If
  * neither finds one, the conflicting lead is not committed yet, or is gone, and the insert is retried.
  *
- * A crash at any of these points leaves nothing to repair: the one insert has written lead, key and claims, or nothing,
+ * A crash at any of these points leaves nothing to repair: the one insert has written the lead and its keys, or nothing,
  * and reads write nothing. A retry finds the lead by its key, or creates it.
  */
 function conflictReader({ leads }: Connection) {
@@ -237,15 +237,15 @@ function conflictReader({ leads }: Connection) {
     toNames: ({ studioId, idempotency }) => [`${studioId} ${idempotency.key}`],
     wanted: ({ studioId, idempotencyKey }) => [`${studioId} ${idempotencyKey}`],
   });
-  const byContact = leadFinder<{ readonly studioId: string; readonly claims: readonly string[] }>(leads, {
+  const byContact = leadFinder<{ readonly studioId: string; readonly keys: readonly string[] }>(leads, {
     toFilter: (contacts) =>
-      ofEachStudio(contacts, (ofStudio) => ({ openContactKey: { $in: ofStudio.flatMap(({ claims }) => claims) } })),
+      ofEachStudio(contacts, (ofStudio) => ({ openContactKey: { $in: ofStudio.flatMap(({ keys }) => keys) } })),
     toNames: ({ studioId, openContactKey }) => [openContactKey].flat().map((key) => `${studioId} ${key}`),
-    wanted: ({ studioId, claims }) => claims.map((claim) => `${studioId} ${claim}`),
+    wanted: ({ studioId, keys }) => keys.map((key) => `${studioId} ${key}`),
   });
   return async (
     lead: Lead,
-    { idempotencyKey, contactKeys, fingerprint: claimed }: LeadClaims,
+    { idempotencyKey, contactKeys, fingerprint }: LeadKeys,
     deadline: AbortSignal,
   ): Promise<CreateLeadOutcome | LeadDocument | undefined> => {
     const { studioId } = lead;
@@ -255,13 +255,13 @@ function conflictReader({ leads }: Connection) {
     const readsContact = !early && isOpen(lead.stage);
     const contact = !readsContact
       ? null
-      : await byContact.submit({ studioId, claims: contactKeys.map(openClaim) }, deadline);
+      : await byContact.submit({ studioId, keys: contactKeys.map(openKey) }, deadline);
     const own = early ?? (await byKey.submit(key, deadline));
     if (own) {
       const earlier = creationFromDocument(own);
       // The same id: an insert of this call took effect, but its response was lost.
       if ('lead' in earlier && earlier.lead.id === lead.id) return { kind: 'created', lead };
-      return replayOutcome(earlier, claimed);
+      return replayOutcome(earlier, fingerprint);
     }
     return contact ?? undefined;
   };
@@ -304,24 +304,24 @@ function ofEachStudio<Request extends { readonly studioId: string }>(
 /** Returns a function that carries out decisions about leads. */
 function leadWriter(connection: Connection) {
   const { leads, indexes } = connection;
-  const isFreed = staleClaims(connection);
+  const isFreed = staleKeyReleaser(connection);
   const change = changer(connection, leads);
   return <Command extends LeadCommand, Outcome>(decide: Decide<StoredLead, Command, Outcome, LeadWrite>) =>
     (command: Command): Promise<Outcome> => {
       const { studioId, leadId, requestId } = command;
       const _id = leadKey(studioId, leadId);
-      let claimed: readonly string[] = [];
+      let taken: readonly string[] = [];
       return change<Outcome>({
         which: { studioId, _id },
         // Concurrent changes of one lead would conflict and retry until their deadlines.
         mutexKey: keyText(_id),
         requestId,
         async onDuplicate() {
-          const openContactKey = { $in: claimed.map(openClaim) };
+          const openContactKey = { $in: taken.map(openKey) };
           // The lead itself may have some of them, by this change or a concurrent one.
           const found = await leads.find({ studioId, openContactKey }, WITHOUT_HISTORY).toArray();
           const holder = found.find((each) => !_id.id.equals(each._id.id));
-          if (!holder || (await isFreed(holder, claimed))) return undefined;
+          if (!holder || (await isFreed(holder, taken))) return undefined;
           return alreadyOpen(holder) as Outcome;
         },
         async decide(found, isApplied) {
@@ -330,8 +330,8 @@ function leadWriter(connection: Connection) {
           const { outcome, write, events } = decision;
           const where = asRead(found);
           if (!write) return { outcome, where };
-          if (write.claims?.isOpen) await indexes.expectValid('leads');
-          claimed = write.claims?.contactKeys ?? [];
+          if (write.keys?.isOpen) await indexes.expectValid('leads');
+          taken = write.keys?.contactKeys ?? [];
           // An erasure must not fail because of a history that cannot grow, so it replaces the history.
           const record = write.isErasure ? undefined : ({ kind: 'lead', studioId, id: leadId } as const);
           return { outcome, where, update: createUpdate(leadId, write), events, record };

@@ -38,10 +38,10 @@ async function endRetentionOfHeld(database: Db): Promise<void> {
     ...(await studios.find(isHeld, ID_ONLY).toArray()).map(({ _id }) => _id),
     ...(await leads.find(isHeld, { projection: { studioId: 1 } }).toArray()).map(({ studioId }) => studioId),
   ];
-  const kept = await studios
+  const affected = await studios
     .find({ _id: { $in: held }, retention: { $ne: null } }, { projection: { retention: 1 } })
     .toArray();
-  for (const { _id, retention } of kept) {
+  for (const { _id, retention } of affected) {
     const event = {
       ...BY_MIGRATION,
       action: 'studio-retention-changed',
@@ -51,8 +51,8 @@ async function endRetentionOfHeld(database: Db): Promise<void> {
     } as const;
     await studios.updateOne({ _id, retention: { $ne: null } }, { $unset: { retention: 1 }, $push: { history: event } });
   }
-  if (kept.length > 0) {
-    const names = kept.map(({ _id }) => _id).join(', ');
+  if (affected.length > 0) {
+    const names = affected.map(({ _id }) => _id).join(', ');
     process.stderr.write(
       `the database is now of release 2.0. Retention is off for studios that had holds: ${names}.\n`,
     );

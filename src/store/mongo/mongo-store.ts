@@ -16,7 +16,7 @@ import { duplicatesUnder, indexFaults, UNIQUELY_INDEXED } from './indexes.ts';
 import { mongoLeadDeletion } from './lead-deletion.ts';
 import { mongoLeadReads } from './lead-reads.ts';
 import { mongoLeadWrites } from './leads.ts';
-import { mongoLeadChanges } from './marks.ts';
+import { mongoLeadChanges } from './pending-changes.ts';
 import { causalSessions, WrongServer } from './reconnecting-client.ts';
 import { mongoRequestLog } from './request-log.ts';
 import { mongoRestores } from './restores.ts';

@@ -10,11 +10,11 @@ export type CreateConsumerOutcome =
  * The consumers of the change feed: DEFAULT_CONSUMER, which is not stored, and the stored ones. Each has a delivery for
  * each lead of its studios with changes to handle, independent of other consumers.
  *
- * The writers of leads only mark them. Whoever lists changes first distributes the marked ones: each becomes a delivery
- * for each consumer. Only once these are durable is the mark acknowledged. A distributor must read the marks before the
- * consumers, and acknowledge a mark only at the revision and time that it read. Each change that resolved after a
+ * The writers of leads only store a pending change. Whoever lists changes first distributes those: each becomes a delivery
+ * for each consumer. Only once these are durable is the pending change acknowledged. A distributor must read these before the
+ * consumers, and acknowledge one only at the revision and time that it read. Each change that resolved after a
  * consumer's creation is therefore sent to it, in that state or a later one, until it acknowledges it. This holds
- * whoever distributes, dies, or repeats old work. While many thousands are marked, a call may distribute only some, and
+ * whoever distributes, dies, or repeats old work. While many thousands are pending, a call may distribute only some, and
  * list none of the others.
  *
  * Changes of test studios go only to the consumers that include them.

@@ -4,9 +4,9 @@ import type {
   Acknowledgement,
   LeadChange,
   LeadSetAside,
-  PlaceOfSetAside,
   SetAside,
-  Settled,
+  SetAsidePosition,
+  StateCounts,
 } from '../../domain/lead-change.ts';
 
 export interface WaitingChanges {
@@ -34,7 +34,7 @@ export interface MeasuredDeliveries {
 /** The deliveries of consumers. See ConsumerStore. */
 export interface DeliveryStore {
   /**
-   * Distributes marked changes. A consumer that is created afterwards receives only later ones. One call distributes
+   * Distributes pending changes. A consumer that is created afterwards receives only later ones. One call distributes
    * some; returns whether none was left.
    */
   distributeLeadChanges(): Promise<boolean>;
@@ -56,7 +56,7 @@ export interface DeliveryStore {
    *
    * @param acknowledgements at most MAX_ACKNOWLEDGEMENTS
    */
-  acknowledgeDeliveries(number: Consumer['number'], acknowledgements: readonly Acknowledgement[]): Promise<Settled>;
+  acknowledgeDeliveries(number: Consumer['number'], acknowledgements: readonly Acknowledgement[]): Promise<StateCounts>;
 
   /**
    * Sets aside waiting deliveries up to the given revisions. They are not listed until their retry time, until
@@ -64,7 +64,7 @@ export interface DeliveryStore {
    *
    * @param leads at most MAX_ACKNOWLEDGEMENTS
    */
-  setAsideDeliveries(number: Consumer['number'], leads: readonly SetAside[], now: Date): Promise<Settled>;
+  setAsideDeliveries(number: Consumer['number'], leads: readonly SetAside[], now: Date): Promise<StateCounts>;
 
   /** Requeues some deferred deliveries whose retry time has come. */
   returnDeferredDeliveries(number: Consumer['number'], now: Date): Promise<void>;
@@ -75,7 +75,7 @@ export interface DeliveryStore {
   /** Lists the deliveries that a consumer has set aside, in the order of `due`. @param after null: from the start */
   listDeliveriesSetAside(
     number: Consumer['number'],
-    after: PlaceOfSetAside | null,
+    after: SetAsidePosition | null,
     limit: number,
   ): Promise<LeadSetAside[]>;
 

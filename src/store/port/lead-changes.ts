@@ -1,5 +1,5 @@
 import type { AuditContext } from '../../domain/audit.ts';
-import type { ClaimsOfContact, OpenClaims } from '../../domain/contact.ts';
+import type { ContactKeys, KeyedContact } from '../../domain/contact.ts';
 import type { Lead, LeadOfStudio, LeadStage } from '../../domain/lead.ts';
 import type { Correction } from '../../domain/lead-data.ts';
 
@@ -21,16 +21,16 @@ export interface LeadCommand extends AuditContext, LeadOfStudio {}
 
 export interface LeadStageChange extends LeadCommand {
   readonly stage: LeadStage;
-  /** The claims that a reopened lead takes. A closed lead is also found by them. */
-  readonly claims: ClaimsOfContact;
+  /** The uniqueness keys that a reopened lead takes. A closed lead is also found by them. */
+  readonly keys: KeyedContact;
   /** Null: any. */
   readonly expectedUpdatedAt: Date | null;
 }
 
 export interface LeadUpdate extends LeadCommand {
   readonly correction: Correction;
-  /** The claims of the new contact. */
-  readonly claims: OpenClaims;
+  /** The uniqueness keys of the new contact. */
+  readonly keys: ContactKeys;
   /** Null: any. */
   readonly expectedUpdatedAt: Date | null;
 }
@@ -41,11 +41,11 @@ export interface LeadChanges {
    * first: returns `stale` if the lead's `updatedAt` differs. Returns `unchanged`, and writes nothing, if the lead is in that
    * stage already. `updatedAt` becomes `now`, but grows by at least a millisecond.
    *
-   * - Closing must free the lead's claims in the same write. From then on, these and the given claims find the lead.
+   * - Closing must free the lead's keys in the same write. From then on, these and the given keys find the lead.
    *   Reopening must take the given ones in the same write. It returns `already-open`, and writes nothing, if
    *   another lead has one.
    * - A lead that stays open, or stays closed, must keep its contact keys.
-   * - Closing or reopening a lead whose contact differs from `claims.contact` returns `other-contact` and writes
+   * - Closing or reopening a lead whose contact differs from `keys.contact` returns `other-contact` and writes
    *   nothing.
    *
    * @throws UnreadableRecord, without writing
@@ -57,10 +57,10 @@ export interface LeadChanges {
    * first: returns `stale` if the lead's `updatedAt` differs. Returns `unchanged`, and writes nothing, if all values
    * are equal already. Otherwise `updatedAt` grows as in changeLeadStage.
    *
-   * - A new contact of an open lead must free the old claims and take the new ones in the same write. It returns
+   * - A new contact of an open lead must free the old keys and take the new ones in the same write. It returns
    *   `already-open`, and writes nothing, if another lead has one.
    * - A new contact of a closed lead takes nothing. From then on, the new keys find the lead.
-   * - An unchanged contact keeps its claims.
+   * - An unchanged contact keeps its keys.
    * - The first update must store the lead's original texts, for replays.
    *
    * @throws UnreadableRecord, without writing

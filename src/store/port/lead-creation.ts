@@ -1,5 +1,5 @@
 import type { Actor } from '../../domain/audit.ts';
-import type { Lead, LeadClaims } from '../../domain/lead.ts';
+import type { Lead, LeadKeys } from '../../domain/lead.ts';
 import type { CreateLeadOutcome } from '../../domain/lead-creation.ts';
 
 export interface CreationOptions {
@@ -12,19 +12,19 @@ export interface CreationOptions {
 
 export interface LeadCreation {
   /**
-   * createLead must store a new lead and its claims in one write. It must check in this order:
+   * createLead must store a new lead and its keys in one write. It must check in this order:
    *
    * 1. If the idempotency key has created a lead in the studio, returns `replayed` (same fingerprint),
    *    `idempotency-conflict` (another one) or `erased`.
    * 2. If the lead is open and another open lead of the studio has one of its contact keys, returns `already-open`.
    *    With `keepsEnquiry`, the enquiry is then kept at that lead as decideEnquiry decides: in one write, while that lead has the
    *    key. The lead deduplicates by the idempotency keys that it remembers, across processes and retries.
-   *    The lead's fields stay; it is marked in the change feed. No other outcome may keep anything.
+   *    The lead's fields stay; its change is pending in the change feed. No other outcome may keep anything.
    *
    * Exactly one of any number of concurrent calls with the same idempotency key, or with a common contact key, must
-   * create. The claims of an unreadable lead must stay taken.
+   * create. The keys of an unreadable lead must stay taken.
    *
    * @throws UnreadableRecord when the lead of the idempotency key is unreadable
    */
-  createLead(lead: Lead, claims: LeadClaims, options?: CreationOptions): Promise<CreateLeadOutcome>;
+  createLead(lead: Lead, keys: LeadKeys, options?: CreationOptions): Promise<CreateLeadOutcome>;
 }

@@ -15,7 +15,7 @@ export interface LeadErasure extends LeadCommand {
 
 export interface LeadDeletion {
   /**
-   * Deletes the next `limit` leads of a studio, lowest id first, with their claims, keys, events and deliveries. It is
+   * Deletes the next `limit` leads of a studio, lowest id first, with their keys, events and deliveries. It is
    * only for test studios, because consumers are not told. The studio's event with their number is stored with the
    * deletion, or before it.
    *
@@ -36,7 +36,7 @@ export interface LeadDeletion {
 export interface LeadErasureStore extends LeadDeletion {
   /**
    * eraseLead must delete a lead's personal data in one write with its event: its texts, contact, source, enquiries and
-   * original texts, and everything computed from these, including its claims. Id, idempotency key, times and stage
+   * original texts, and everything computed from these, including its uniqueness keys. Id, idempotency key, times and stage
    * remain. From then on no other method may return the lead, its contact is free, and its idempotency key yields
    * `erased`. A lead must be erased even if only its stage and times are readable, whatever its other fields, events
    * and changes are. A lead that is erased already is returned unchanged.

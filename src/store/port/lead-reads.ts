@@ -79,7 +79,7 @@ export interface LeadReads extends PublicLeadReads, LeadCountReads {
   walkLeads(studioId: string, after: string | null, limit: number, filter?: LeadFilter): Promise<Page<Lead>>;
 
   /**
-   * Returns the leads of the studio with one of the contact keys. Open leads claim them; closed leads had claimed them,
+   * Returns the leads of the studio with one of the contact keys. Open leads hold them; closed leads held them,
    * or would have when last closed or corrected. With `former`, it finds the leads that had a key before a correction.
    * Returns each lead once, in any order. If there are more than MAX_LEADS_PER_CONTACT, must return that many, open
    * ones first. Must skip unreadable ones, but name them. Must not return another studio's leads.

@@ -15,21 +15,21 @@ export interface ResendOptions {
 
 export interface ResentLeads {
   readonly leads: number;
-  /** The number of leads that cannot be marked. */
+  /** The number of leads that cannot be resent. */
   readonly skipped: number;
   readonly next: string | null;
 }
 
 /**
- * The marks of the change feed, which ConsumerStore turns into deliveries. Every write that creates, changes or erases a
- * lead must mark it in the same write, with a higher revision.
+ * The pending changes of the feed, which ConsumerStore turns into deliveries. Every write that creates, changes or erases a
+ * lead must store one in the same write, with a higher revision.
  */
 export interface ResendStore {
   /**
-   * Marks leads of a studio as if they had changed, for every consumer or for one. Each must get a new revision, so that an
-   * earlier acknowledgement does not apply. A lead that cannot be marked must be reported, and not affect the others.
+   * Stores a pending change for leads of a studio as if they had changed, for every consumer or for one. Each must get a new revision, so that an
+   * earlier acknowledgement does not apply. A lead that cannot be resent must be reported, and not affect the others.
    *
-   * @returns the numbers of marked leads, and of leads that cannot be marked
+   * @returns the numbers of resent leads, and of leads that cannot be resent
    */
   resendLeads(leads: SomeLeads, now: Date, options?: ResendOptions): Promise<ResentLeads>;
 }

@@ -27,7 +27,7 @@ export function sqliteApiKeys(connection: Connection): ApiKeyStore {
     `WHERE studio_id = ? AND id < ? AND slot NOT IN (${SLOTS}) ORDER BY id DESC LIMIT ? + 0`,
   );
   const insert = prepare(`INSERT ${API_KEYS.into('slot')}`);
-  const legible = (key: Unchecked<ApiKey>) => checkedInParts(API_KEY, key, report);
+  const readable = (key: Unchecked<ApiKey>) => checkedInParts(API_KEY, key, report);
   const updateUse = prepare(`
     UPDATE api_keys SET last_used_at = :now
     WHERE studio_id = :studioId AND id = :id
@@ -45,12 +45,12 @@ export function sqliteApiKeys(connection: Connection): ApiKeyStore {
       }),
 
     async listLiveApiKeys(studioId) {
-      return selectLive.all(studioId).flatMap((key) => readableOrNull(legible(key), report) ?? []);
+      return selectLive.all(studioId).flatMap((key) => readableOrNull(readable(key), report) ?? []);
     },
 
     async listFormerApiKeys(studioId, before, limit) {
       const read = (after: string | null, count: number) => selectFormer.all(studioId, after ?? AFTER_ALL_IDS, count);
-      return readPage({ read, toId: ({ id }) => id as string, check: legible }, { after: before, limit }, report);
+      return readPage({ read, toId: ({ id }) => id as string, check: readable }, { after: before, limit }, report);
     },
 
     replaceApiKey: change(decideKeyReplacement),
@@ -86,13 +86,13 @@ function keyWriter({ prepare, applyOnce, report }: Connection) {
   function read({ studioId, keyId }: ApiKeyCommand): StoredApiKey | null {
     const stored = selectById.get(studioId, keyId);
     if (!stored) return null;
-    const legible = () => readableOrNull(checkedInParts(API_KEY, stored, report), report);
-    return { key: checked(API_KEY, stored), legible, slot: selectSlot.get(studioId, keyId)?.[0] ?? keyId };
+    const readable = () => readableOrNull(checkedInParts(API_KEY, stored, report), report);
+    return { key: checked(API_KEY, stored), readable, slot: selectSlot.get(studioId, keyId)?.[0] ?? keyId };
   }
 
-  function store({ studioId, keyId, now }: ApiKeyCommand, { slot: place, ...fields }: ApiKeyWrite) {
-    const slot = place === 'free' ? takeSlot(studioId, now) : place && keyId;
-    if (place && slot === undefined) return { kind: 'limit-reached' };
+  function store({ studioId, keyId, now }: ApiKeyCommand, { slot: change, ...fields }: ApiKeyWrite) {
+    const slot = change === 'free' ? takeSlot(studioId, now) : change && keyId;
+    if (change && slot === undefined) return { kind: 'limit-reached' };
     const { set, values } = API_KEYS.written(fields);
     const sql = `UPDATE api_keys SET ${[...set, 'slot = coalesce(:slot, slot)']} WHERE studio_id = :studioId AND id = :keyId`;
     prepare(sql).run({ ...values, slot: slot ?? null, studioId, keyId });

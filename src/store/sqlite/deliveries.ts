@@ -3,14 +3,14 @@ import { ofEachConsumer } from '../../domain/consumer.ts';
 import type { Lead } from '../../domain/lead.ts';
 import {
   type Acknowledgement,
-  asideBefore,
-  countSettled,
+  countStates,
   DEFERRED,
   type LeadChange,
   SET_ASIDE,
-  type Settled,
-  toDue,
+  type StateCounts,
+  toDueTime,
   toRetryTime,
+  waitingBefore,
 } from '../../domain/lead-change.ts';
 import { type Checked, checkedLeadChange, readableOrNull } from '../checked.ts';
 import { firstReadable } from '../pages.ts';
@@ -23,18 +23,18 @@ import {
   erasedLeadFromRow,
   idText,
   isErased,
+  LEAD_WITH_PENDING,
   type ListRow,
-  MARKED_LEAD,
-  markFromRow,
   number,
   ofStudio,
+  pendingFromRow,
 } from './rows.ts';
 
 /** The maximum number of deferred deliveries that return at a time. */
 const MAX_RETURNED = 100;
 
 const CHANGE = columns({
-  ...MARKED_LEAD.sqlByName,
+  ...LEAD_WITH_PENDING.sqlByName,
   since: number('deliveries.since'),
   kinds: 'deliveries.kinds',
   attempts: 'attempts',
@@ -105,10 +105,10 @@ function deliveryReader({
 function leadChangeFromRow(row: ListRow): Checked<LeadChange> {
   const studioId = row[CHANGE.at.studioId] as string;
   const lead = isErased(row) ? erasedLeadFromRow(studioId, row) : (enquiredLeadFromRow(studioId, row) as Checked<Lead>);
-  return checkedLeadChange(lead, { ...markFromRow(row), attempts: row[CHANGE.at.attempts] as number });
+  return checkedLeadChange(lead, { ...pendingFromRow(row), attempts: row[CHANGE.at.attempts] as number });
 }
 
-/** Returns the methods by which consumers settle their deliveries. */
+/** Returns the methods by which consumers acknowledge their deliveries or set them aside. */
 function settlingMethods({ prepare, plainCommits }: Connection) {
   const LEAD = `FROM leads WHERE ${ofStudio(':studioId')} AND id = unhex(:leadId, '-')`;
   const OF_LEAD = `consumer = :consumer AND lead = (SELECT number ${LEAD})`;
@@ -131,14 +131,14 @@ function settlingMethods({ prepare, plainCommits }: Connection) {
     ORDER BY due, lead LIMIT :limit + 0`);
 
   /** Changes the deliveries of leads that a consumer names, and counts the results. Must be called within a write. */
-  function settle<Named extends Acknowledgement>(
+  function applyTo<Named extends Acknowledgement>(
     consumer: number,
     leads: readonly Named[],
     change: (lead: Named) => { readonly changes: number | bigint },
-  ): Settled {
-    const settled = leads.reduce((sum, lead) => sum + Number(change(lead).changes), 0);
-    return countSettled(
-      settled,
+  ): StateCounts {
+    const applied = leads.reduce((sum, lead) => sum + Number(change(lead).changes), 0);
+    return countStates(
+      applied,
       leads,
       ({ studioId, leadId }) => selectWaiting.get({ consumer, studioId, leadId })?.[0],
     );
@@ -147,15 +147,15 @@ function settlingMethods({ prepare, plainCommits }: Connection) {
   return {
     acknowledgeDeliveries: (consumer, acknowledgements) =>
       plainCommits.write(() =>
-        settle(consumer, acknowledgements, ({ studioId, leadId, revision }) =>
+        applyTo(consumer, acknowledgements, ({ studioId, leadId, revision }) =>
           acknowledge.run({ consumer, studioId, leadId, revision }),
         ),
       ),
 
     setAsideDeliveries: (consumer, leads, now) =>
       plainCommits.write(() =>
-        settle(consumer, leads, ({ studioId, leadId, revision, reason, retryAt }) => {
-          const [due, before] = [toDue(retryAt, now).getTime(), asideBefore(retryAt)];
+        applyTo(consumer, leads, ({ studioId, leadId, revision, reason, retryAt }) => {
+          const [due, before] = [toDueTime(retryAt, now).getTime(), waitingBefore(retryAt)];
           return setAside.run({ consumer, studioId, leadId, revision, reason, due, before });
         }),
       ),

@@ -2,7 +2,7 @@ import { MAX_DISTRIBUTION_MS } from '../../../common/deadlines.ts';
 import { assert } from '../../../common/invariants.ts';
 import { oneAtATime } from '../../../common/one-at-a-time.ts';
 import { type Consumer, DEFAULT_CONSUMER, isOfConsumer } from '../../domain/consumer.ts';
-import { computeDelivery, isOnlyResent, marked, resentTo } from '../../domain/lead-change.ts';
+import { addChange, computeDelivery, isOnlyResent, resentTo } from '../../domain/lead-change.ts';
 import { isIn } from '../../domain/lead-filter.ts';
 import type { ResendStore } from '../port/resending.ts';
 import type { Connection } from './connection.ts';
@@ -10,25 +10,27 @@ import { storedConsumers } from './consumers.ts';
 import {
   columns,
   kindsJson,
+  LEAD_WITH_PENDING,
   type ListRow,
   lastIdOfFull,
-  MARKED_LEAD,
-  markFromRow,
-  markValues,
   ofStudio,
   type Prepare,
-  SET_MARK,
+  pendingFromRow,
+  pendingValues,
+  SET_PENDING,
   UUID_BYTES,
 } from './rows.ts';
 
-/** The marks of the change feed, in SQLite. A lead's mark is part of its row. */
-export function sqliteMarks({ prepare, plainCommits }: Connection): ResendStore {
+/** Resends leads, in SQLite. A lead's pending change is part of its row. */
+export function sqliteResending({ prepare, plainCommits }: Connection): ResendStore {
   // An id that is not a UUID cannot end a page.
   const select = (rest: string) =>
-    prepare(`SELECT ${MARKED_LEAD.sql} FROM leads WHERE ${ofStudio()} AND length(id) = ${UUID_BYTES} AND ${rest}`);
+    prepare(
+      `SELECT ${LEAD_WITH_PENDING.sql} FROM leads WHERE ${ofStudio()} AND length(id) = ${UUID_BYTES} AND ${rest}`,
+    );
   const selectPage = select("id > unhex(?, '-') ORDER BY id LIMIT ? + 0");
   const selectSome = select("id IN (SELECT unhex(value, '-') FROM json_each(?))");
-  const resend = prepare(`UPDATE leads SET ${SET_MARK} WHERE number = CAST(:number AS INTEGER)`);
+  const resend = prepare(`UPDATE leads SET ${SET_PENDING} WHERE number = CAST(:number AS INTEGER)`);
   return {
     resendLeads: ({ studioId, updated, ...some }, now, { lowest, consumer } = {}) =>
       plainCommits.write(() => {
@@ -37,12 +39,12 @@ export function sqliteMarks({ prepare, plainCommits }: Connection): ResendStore 
             ? selectSome.all(studioId, JSON.stringify(some.leadIds))
             : selectPage.all(studioId, some.after ?? '', some.limit);
         const next = 'leadIds' in some ? null : lastIdOfFull(rows, some.limit);
-        const { at } = MARKED_LEAD;
+        const { at } = LEAD_WITH_PENDING;
         const resent = rows.filter((row) => isIn(new Date(row[at.updatedAt] as number), updated));
         const kind = consumer === undefined ? 'resent' : resentTo(consumer);
         for (const row of resent) {
-          const mark = markValues(marked(markFromRow(row), kind, now, lowest));
-          const { changes } = resend.run({ ...mark, number: row[at.number] as string });
+          const pending = pendingValues(addChange(pendingFromRow(row), kind, now, lowest));
+          const { changes } = resend.run({ ...pending, number: row[at.number] as string });
           assert(changes === 1, 'one_row_by_number');
         }
         return { leads: resent.length, skipped: 0, next };
@@ -50,16 +52,16 @@ export function sqliteMarks({ prepare, plainCommits }: Connection): ResendStore 
   };
 }
 
-/** The maximum number of marks that a transaction distributes. */
-const MAX_MARKS = 500;
+/** The maximum number of pending changes that a transaction distributes. */
+const MAX_CHANGES = 500;
 
-const MARK = columns({
-  ...MARKED_LEAD.sqlByName,
+const PENDING = columns({
+  ...LEAD_WITH_PENDING.sqlByName,
   studioId: 'studio_id',
   isTest: 'EXISTS (SELECT 1 FROM studios WHERE studios.id = studio_numbers.studio_id AND is_test = 1)',
 });
 
-/** Returns a function that turns marks into deliveries, and acknowledges them. Must be called within a write. */
+/** Returns a function that turns pending changes into deliveries, and acknowledges them. Must be called within a write. */
 function rowDistributor(prepare: Prepare) {
   const deliver = prepare(`
     INSERT INTO deliveries (consumer, lead, revision, since, due, kinds)
@@ -73,15 +75,15 @@ function rowDistributor(prepare: Prepare) {
   const acknowledge = prepare(
     'UPDATE leads SET changed_since = NULL, change_kinds = NULL WHERE number = CAST(? AS INTEGER)',
   );
-  const { at } = MARK;
+  const { at } = PENDING;
   return (rows: readonly ListRow[], to: readonly Consumer[]): void => {
     for (const row of rows) {
       const lead = row[at.number] as string;
-      const [mark, createdAt] = [markFromRow(row), new Date(row[at.createdAt] as number)];
+      const [pending, createdAt] = [pendingFromRow(row), new Date(row[at.createdAt] as number)];
       const which = { id: row[at.studioId] as string, isTest: row[at.isTest] === 1 };
       for (const each of to) {
         const { number: consumer } = each;
-        const delivery = isOfConsumer(each, which) && computeDelivery(mark, createdAt, consumer);
+        const delivery = isOfConsumer(each, which) && computeDelivery(pending, createdAt, consumer);
         if (!delivery) continue;
         const [since, kinds] = [delivery.since.getTime(), kindsJson(delivery.kinds)];
         const keepsAside = Number(isOnlyResent(delivery.kinds));
@@ -95,23 +97,23 @@ function rowDistributor(prepare: Prepare) {
 
 export type Distribution = ReturnType<typeof distribution>;
 
-/** Distributes marked leads to consumers, in SQLite. */
+/** Distributes changed leads to consumers, in SQLite. */
 export function distribution(connection: Connection) {
   const { prepare, plainCommits } = connection;
-  const hasMarks = prepare('SELECT 1 FROM leads WHERE changed_since IS NOT NULL LIMIT 1');
+  const hasPending = prepare('SELECT 1 FROM leads WHERE changed_since IS NOT NULL LIMIT 1');
   const selectFirst = prepare(`
-    SELECT ${MARK.sql} FROM leads LEFT JOIN studio_numbers ON studio_numbers.number = studio_number
-    WHERE changed_since IS NOT NULL ORDER BY changed_since, leads.number LIMIT ${MAX_MARKS}`);
+    SELECT ${PENDING.sql} FROM leads LEFT JOIN studio_numbers ON studio_numbers.number = studio_number
+    WHERE changed_since IS NOT NULL ORDER BY changed_since, leads.number LIMIT ${MAX_CHANGES}`);
   const distributeRows = rowDistributor(prepare);
   const stored = storedConsumers(connection);
   const consumers = (): Consumer[] => [DEFAULT_CONSUMER, ...stored()];
 
-  /** Distributes some marked leads; returns whether none was left. */
+  /** Distributes some pending changes; returns whether none was left. */
   const distributeSome = (): Promise<boolean> =>
     plainCommits.write(() => {
       const rows = selectFirst.all();
       distributeRows(rows, consumers());
-      return rows.length < MAX_MARKS;
+      return rows.length < MAX_CHANGES;
     });
 
   /** Concurrent callers share a part. Otherwise each would add a part to one commit, which would block the process. */
@@ -120,10 +122,10 @@ export function distribution(connection: Connection) {
   return {
     distributeSome,
 
-    /** Distributes marked leads; returns the consumers, and whether no mark is left. */
+    /** Distributes pending changes; returns the consumers, and whether none is left. */
     async distribute() {
       const until = performance.now() + MAX_DISTRIBUTION_MS;
-      const isComplete = () => hasMarks.get() === undefined;
+      const isComplete = () => hasPending.get() === undefined;
       for (let isLate = false; !isLate && !isComplete(); isLate = performance.now() >= until) await distributePart();
       return { consumers: consumers(), isComplete: isComplete() };
     },

@@ -32,39 +32,39 @@ import {
   hashText,
   idText,
   LEAD_COLUMNS,
+  LEAD_WITH_PENDING,
   type ListRow,
-  MARKED_LEAD,
-  markFromRow,
-  markValues,
   ofStudio,
   originalJson,
   PERSONAL,
   type Prepare,
+  pendingFromRow,
+  pendingValues,
   presentLeadFromRow,
-  SET_MARK,
+  SET_PENDING,
   WHOLE_LEAD,
 } from './rows.ts';
 
 /**
- * The writes of leads and their claims, in SQLite. `secure_delete` also overwrites erased data in the file, once the
+ * The writes of leads and their uniqueness keys, in SQLite. `secure_delete` also overwrites erased data in the file, once the
  * log is checkpointed.
  */
 export function sqliteLeadWrites(connection: Connection): LeadCreation & LeadChanges & LeadErasureStore {
-  const claims = contactClaims(connection.prepare);
-  const write = leadWriter(connection, claims);
+  const keys = uniquenessKeys(connection.prepare);
+  const write = leadWriter(connection, keys);
   return {
-    createLead: leadCreator(connection, claims),
+    createLead: leadCreator(connection, keys),
     changeLeadStage: write(decideLeadStage),
     updateLead: write(decideLeadUpdate),
     eraseLead: write(decideLeadErasure),
-    ...leadDeleters(connection, claims),
+    ...leadDeleters(connection, keys),
   };
 }
 
 type Doomed = [number: number, studio: number, id: string, contactKeys: string];
 
 /** Returns functions that delete leads of a studio, with all their stored data. */
-function leadDeleters({ prepare, plainCommits, recordEvent }: Connection, claimed: ContactClaims): LeadDeletion {
+function leadDeleters({ prepare, plainCommits, recordEvent }: Connection, uniqueness: UniquenessKeys): LeadDeletion {
   const selectDoomed = `SELECT number, studio_number, hex(id), hex(contact_keys) FROM leads WHERE ${ofStudio()}`;
   const select = prepare<Doomed>(`${selectDoomed} ORDER BY id LIMIT ? + 0`);
   const selectErased = prepare<Doomed>(`
@@ -81,7 +81,7 @@ function leadDeleters({ prepare, plainCommits, recordEvent }: Connection, claime
   ].map((where) => prepare(`DELETE FROM ${where} = ?`));
   const remove = (studioId: string, rows: readonly Doomed[]): number => {
     for (const [number, studio, id, keys] of rows) {
-      claimed.free(studio, hashesIn(keys) ?? claimed.of(studio, number), number);
+      uniqueness.free(studio, hashesIn(keys) ?? uniqueness.of(studio, number), number);
       deleteEvents.run(studioId, idText(id));
       for (const removal of removals) removal.run(number);
     }
@@ -104,7 +104,7 @@ function leadDeleters({ prepare, plainCommits, recordEvent }: Connection, claime
   };
 }
 
-function leadCreator(connection: Connection, claimed: ContactClaims): LeadCreation['createLead'] {
+function leadCreator(connection: Connection, uniqueness: UniquenessKeys): LeadCreation['createLead'] {
   const { prepare, plainCommits, recordEvent } = connection;
   const findByKey = creationFinder(prepare);
   const keepEnquiry = enquiryKeeper(prepare);
@@ -124,10 +124,10 @@ function leadCreator(connection: Connection, claimed: ContactClaims): LeadCreati
     const { now = createdAt, keepsEnquiry, by } = options;
     return plainCommits.write(() => {
       const studio = Number(selectStudio.get(studioId)?.[0] ?? insertStudio.run(studioId).lastInsertRowid);
-      const holder = isOpen(lead.stage) ? claimed.holderAfterFreeingStale(studioId, studio, contactKeys) : undefined;
+      const holder = isOpen(lead.stage) ? uniqueness.holderAfterFreeingStale(studioId, studio, contactKeys) : undefined;
       const number = holder === undefined ? insertLead(studio) : undefined;
       if (number !== undefined) {
-        claimed.take(studio, contactKeys, { number, isOpen: isOpen(lead.stage) });
+        uniqueness.take(studio, contactKeys, { number, isOpen: isOpen(lead.stage) });
         if (by) recordEvent({ studioId, leadId: id, ...creationEvent(lead, { ...by, now }) });
         return { kind: 'created', lead };
       }
@@ -164,13 +164,17 @@ function leadCreator(connection: Connection, claimed: ContactClaims): LeadCreati
 
 /** Returns a function that keeps a refused creation as an enquiry of a lead, within the write. */
 function enquiryKeeper(prepare: Prepare) {
-  const select = prepare(`SELECT ${MARKED_LEAD.sql} FROM leads WHERE number = ?`);
-  const update = prepare(`UPDATE leads SET original = :original, ${SET_MARK} WHERE number = :number`);
+  const select = prepare(`SELECT ${LEAD_WITH_PENDING.sql} FROM leads WHERE number = ?`);
+  const update = prepare(`UPDATE leads SET original = :original, ${SET_PENDING} WHERE number = :number`);
   return (number: number, refused: Lead, idempotencyKey: string): void => {
     const found = enquiryTargetFromRow(refused.studioId, select.get(number) as ListRow);
     const write = decideEnquiry(found, refused, idempotencyKey);
     if (!write) return;
-    const { changes } = update.run({ number, original: JSON.stringify(write.original), ...markValues(write.mark) });
+    const { changes } = update.run({
+      number,
+      original: JSON.stringify(write.original),
+      ...pendingValues(write.pending),
+    });
     assert(changes === 1, 'one_row_by_number');
   };
 }
@@ -192,23 +196,23 @@ interface LeadRow extends StoredLead {
 }
 
 /** Returns a function that carries out decisions about leads. */
-function leadWriter({ prepare, applyOnce }: Connection, claimed: ContactClaims) {
+function leadWriter({ prepare, applyOnce }: Connection, uniqueness: UniquenessKeys) {
   const select = prepare(`SELECT ${STORED.sql} FROM leads WHERE ${ofStudio()} AND ${BY_ID}`);
   const selectFormer = prepare<[key: string]>(
     'SELECT hex(contact_key) FROM former_contacts WHERE lead_number = ? AND length(contact_key) = 32',
   );
   const update = prepare(`
     UPDATE leads SET
-      stage = :stage, updated_at = :updatedAt, original = coalesce(:original, original), ${SET_MARK},
+      stage = :stage, updated_at = :updatedAt, original = coalesce(:original, original), ${SET_PENDING},
       ${PERSONAL.map(({ column, value }) => `${column} = ${value}`)}
     WHERE number = :number`);
   const erase = prepare(`
     UPDATE leads SET
       ${PERSONAL.map(({ column, erased }) => `${column} = ${erased}`)}, original = NULL,
       contact_keys = x'', fingerprint = x'', fingerprint_version = 0,
-      updated_at = :updatedAt, erased_at = :updatedAt, ${SET_MARK}
+      updated_at = :updatedAt, erased_at = :updatedAt, ${SET_PENDING}
     WHERE number = :number`);
-  const updateClaims = prepare(
+  const updateKeys = prepare(
     `UPDATE leads SET contact_keys = ?, rule_version = ${KEY_RULE}, rule_region = ? WHERE number = ?`,
   );
   const insertFormer = prepare(`
@@ -226,30 +230,30 @@ function leadWriter({ prepare, applyOnce }: Connection, claimed: ContactClaims) 
       lead: presentLeadFromRow(studioId, row),
       remaining: erasedLeadFromRow(studioId, row),
       isCorrected: row[at.original] !== null,
-      contactKeys: hashesIn(row[at.contactKeys] as string) ?? claimed.of(studio, number),
+      contactKeys: hashesIn(row[at.contactKeys] as string) ?? uniqueness.of(studio, number),
       formerKeys: selectFormer.all(number).map(([key]) => hashText(key)),
-      mark: markFromRow(row),
+      pending: pendingFromRow(row),
     };
   }
 
   function store(studioId: string, { studio, number, lead, contactKeys }: LeadRow, write: LeadWrite) {
-    const { fields, mark, claims, original = null, isErasure } = write;
-    const holder = claims?.isOpen
-      ? claimed.holderAfterFreeingStale(studioId, studio, claims.contactKeys, number)
+    const { fields, pending, keys, original = null, isErasure } = write;
+    const holder = keys?.isOpen
+      ? uniqueness.holderAfterFreeingStale(studioId, studio, keys.contactKeys, number)
       : undefined;
     if (holder !== undefined) return { kind: 'already-open', leadId: holder.id };
-    const common = { number, updatedAt: fields.updatedAt.getTime(), ...markValues(mark) };
+    const common = { number, updatedAt: fields.updatedAt.getTime(), ...pendingValues(pending) };
     // Includes claims that its row does not list, if somebody changed it by hand.
-    if (claims || isErasure) claimed.free(studio, [...contactKeys, ...(claims?.contactKeys ?? [])], number);
+    if (keys || isErasure) uniqueness.free(studio, [...contactKeys, ...(keys?.contactKeys ?? [])], number);
     if (isErasure) {
       deleteFormer.run(number);
       assert(erase.run(common).changes === 1, 'one_row_by_number');
       return undefined;
     }
-    if (claims) {
-      claimed.take(studio, claims.contactKeys, { number, isOpen: claims.isOpen });
-      for (const key of claims.formerKeys) insertFormer.run(studio, hashBytes(key), number);
-      updateClaims.run(hashesBytes(claims.contactKeys), claims.regionCode, number);
+    if (keys) {
+      uniqueness.take(studio, keys.contactKeys, { number, isOpen: keys.isOpen });
+      for (const key of keys.formerKeys) insertFormer.run(studio, hashBytes(key), number);
+      updateKeys.run(hashesBytes(keys.contactKeys), keys.regionCode, number);
     }
     const leadNow = { ...(lead as Lead), ...fields };
     const named = { ...common, stage: leadNow.stage, original: original && originalJson(original) };
@@ -272,13 +276,13 @@ function leadWriter({ prepare, applyOnce }: Connection, claimed: ContactClaims) 
 const KEY_BYTES = 32;
 const NUMBER_BYTES = 8;
 
-type ContactClaims = ReturnType<typeof contactClaims>;
+type UniquenessKeys = ReturnType<typeof uniquenessKeys>;
 
 /**
- * The claims of leads. Must be used within a write. The entry of an open lead is a contact key. A closed lead claims
- * nothing; its entry is the key followed by its own number. All leads of a contact are therefore in one range of one index.
+ * The uniqueness keys of leads. Must be used within a write. The entry of an open lead is a contact key. A closed lead holds
+ * none; its entry is the key followed by its own number. All leads of a contact are therefore in one range of one index.
  */
-function contactClaims(prepare: Prepare) {
+function uniquenessKeys(prepare: Prepare) {
   const select = prepare<[number, id: string, LeadStage | null, version: number, RegionCode]>(`
     SELECT lead_number, hex(id), stage, rule_version, rule_region
     FROM contact_claims LEFT JOIN leads ON leads.number = lead_number
@@ -288,7 +292,7 @@ function contactClaims(prepare: Prepare) {
   const remove = prepare(
     'DELETE FROM contact_claims WHERE studio_number = ? AND contact_key IN (?, ?) AND lead_number = ?',
   );
-  const selectClaims = prepare<[key: string]>(`
+  const selectKeys = prepare<[key: string]>(`
     SELECT hex(substr(contact_key, 1, ${KEY_BYTES})) FROM contact_claims
     WHERE studio_number = ? AND lead_number = ? AND length(contact_key) >= ${KEY_BYTES}`);
 
@@ -296,7 +300,7 @@ function contactClaims(prepare: Prepare) {
     for (const key of contactKeys) insert.run(studio, encodeEntry(key, lead), lead.number);
   }
 
-  /** Removes claims of a lead, including claims that it kept when somebody closed it by hand. */
+  /** Removes keys of a lead, including keys that it still had when somebody closed it by hand. */
   function free(studio: number, contactKeys: readonly string[], number: number): void {
     for (const key of contactKeys) {
       const [open, closed] = [true, false].map((isOpen) => encodeEntry(key, { number, isOpen })) as [Buffer, Buffer];
@@ -308,25 +312,25 @@ function contactClaims(prepare: Prepare) {
     take,
     free,
 
-    /** Returns an open lead other than `otherThan` with one of the claims; undefined: they are free now. */
+    /** Returns an open lead other than `otherThan` with one of the keys; undefined: they are free now. */
     holderAfterFreeingStale(studioId: string, studio: number, contactKeys: readonly string[], otherThan?: number) {
       for (const contactKey of contactKeys) {
-        const claim = select.get(studio, hashBytes(contactKey));
-        if (claim === undefined) continue;
-        const [number, id, stage, version, region] = claim;
+        const found = select.get(studio, hashBytes(contactKey));
+        if (found === undefined) continue;
+        const [number, id, stage, version, region] = found;
         if (number === otherThan) continue;
         const lead = () => presentLeadFromRow(studioId, selectLead.get(number) as ListRow);
         if (stage !== null && isOpen(stage) && hasKey(lead, { version, region }, contactKey))
           return { number, id: idText(id) };
-        // The lead was closed or deleted by hand, or has another contact. Its former claim still finds it.
+        // The lead was closed or deleted by hand, or has another contact. Its former key still finds it.
         free(studio, [contactKey], number);
         if (stage !== null) take(studio, [contactKey], { number, isOpen: false });
       }
       return undefined;
     },
 
-    /** Returns the keys of a lead whose own list is unreadable. Scans all claims of the studio. */
-    of: (studio: number, number: number): string[] => selectClaims.all(studio, number).map(([key]) => hashText(key)),
+    /** Returns the keys of a lead whose own list is unreadable. Scans all keys of the studio. */
+    of: (studio: number, number: number): string[] => selectKeys.all(studio, number).map(([key]) => hashText(key)),
   };
 }
 

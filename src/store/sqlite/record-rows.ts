@@ -66,8 +66,8 @@ export function rowMapping<Record>({ table, fields }: { readonly table: string; 
   /** @param from the position of the first column in the row */
   function read(row: ListRow, from = 0): Unchecked<Record> {
     const record: { [name: string]: unknown } = {};
-    let place = from;
-    for (const column of columns) record[column.name] = column.read(row[place++]);
+    let index = from;
+    for (const column of columns) record[column.name] = column.read(row[index++]);
     return record as Unchecked<Record>;
   }
   return {

@@ -1,7 +1,7 @@
 import type { DatabaseSync, SQLInputValue, SQLOutputValue, StatementResultingChanges } from 'node:sqlite';
 import { BOUNDS, CONTACT_TYPES, type TextField } from '../../../common/rules/field-rules.ts';
 import type { CountedLead, ErasedLead, Lead } from '../../domain/lead.ts';
-import type { ChangeMark, Delivery } from '../../domain/lead-change.ts';
+import type { Delivery, PendingChange } from '../../domain/lead-change.ts';
 import type { EarlierCreation, ErasedCreation } from '../../domain/lead-creation.ts';
 import { type OriginalFields, TEXT_FIELDS } from '../../domain/lead-data.ts';
 import { publicLead } from '../../domain/public-lead.ts';
@@ -69,7 +69,7 @@ export const number = (column: string) => `min(max(${column}, -${FURTHEST}), ${F
 /** Returns the columns of a query that returns arrays. @param sqlByName the SQL of each, by name */
 export function columns<Name extends string>(sqlByName: Readonly<Record<Name, string>>) {
   const names = Object.keys(sqlByName) as Name[];
-  const at = Object.fromEntries(names.map((name, place) => [name, place])) as Record<Name, number>;
+  const at = Object.fromEntries(names.map((name, index) => [name, index])) as Record<Name, number>;
   return { sqlByName, sql: names.map((name) => sqlByName[name]).join(', '), at };
 }
 
@@ -175,7 +175,7 @@ export const CREATION = columns({
 });
 
 /** The number is text, because a foreign one may be any integer. */
-export const MARKED_LEAD = columns({
+export const LEAD_WITH_PENDING = columns({
   ...WITH_ORIGINAL.sqlByName,
   revision: number('leads.revision'),
   since: number('changed_since'),
@@ -185,7 +185,7 @@ export const MARKED_LEAD = columns({
 
 /** All columns of a lead except its fingerprint. Rows with fewer columns begin with the same ones. */
 export const WHOLE_LEAD = columns({
-  ...MARKED_LEAD.sqlByName,
+  ...LEAD_WITH_PENDING.sqlByName,
   contactKeys: 'hex(contact_keys)',
   idempotencyKey: 'hex(idempotency_key)',
 });
@@ -253,12 +253,12 @@ function enquiriesIn(row: ListRow): unknown {
 
 export const originalJson = (original: OriginalFields): string => JSON.stringify(original, TEXT_FIELDS);
 
-/** Returns a lead that prevents a creation, with the data to compare. @param row MARKED_LEAD */
+/** Returns a lead that prevents a creation, with the data to compare. @param row LEAD_WITH_PENDING */
 export function enquiryTargetFromRow(studioId: string, row: ListRow): EnquiredLead {
   const original = originalIn(row);
   return {
     lead: presentLeadFromRow(studioId, row),
-    mark: markFromRow(row),
+    pending: pendingFromRow(row),
     original: original ? checkedOriginal(leadIn(studioId, row), original) : null,
     enquiries: checkedEnquiries(enquiriesIn(row)),
   };
@@ -277,8 +277,8 @@ function leadIn(studioId: string, row: ListRow): Unchecked<Lead> {
   };
 }
 
-/** Returns the mark of a lead as stored. @param row MARKED_LEAD, possibly with further columns */
-export function markFromRow(row: ListRow): ChangeMark {
+/** Returns the pending change of a lead as stored. @param row LEAD_WITH_PENDING, possibly with further columns */
+export function pendingFromRow(row: ListRow): PendingChange {
   const [revision, since, kinds] = [row[at.revision], row[at.since], row[at.kinds]];
   return {
     revision: revision as number,
@@ -287,21 +287,21 @@ export function markFromRow(row: ListRow): ChangeMark {
   };
 }
 
-function kindsIn(json: string): ChangeMark['kinds'] {
+function kindsIn(json: string): PendingChange['kinds'] {
   const times = Object.entries(Object(objectIn(json))).filter(([, ms]) => typeof ms === 'number');
   return Object.fromEntries(times.map(([kind, ms]) => [kind, new Date(ms as number)]));
 }
 
 /** The assignments of an UPDATE that store markValues. */
-export const SET_MARK = 'revision = :revision, changed_since = :since, change_kinds = :kinds';
+export const SET_PENDING = 'revision = :revision, changed_since = :since, change_kinds = :kinds';
 
-export const markValues = ({ revision, since, kinds }: ChangeMark) => ({
+export const pendingValues = ({ revision, since, kinds }: PendingChange) => ({
   revision,
   since: since?.getTime() ?? null,
   kinds: kindsJson(kinds),
 });
 
-export const kindsJson = (kinds: ChangeMark['kinds'] | Delivery['kinds']): string =>
+export const kindsJson = (kinds: PendingChange['kinds'] | Delivery['kinds']): string =>
   JSON.stringify(Object.fromEntries(Object.entries(kinds).map(([kind, time]) => [kind, Number(time)])));
 
 export function objectIn(json: string): unknown {

@@ -19,7 +19,7 @@ export const LEADS = `(
   stage               TEXT NOT NULL,
   created_at          INTEGER NOT NULL,
   updated_at          INTEGER NOT NULL,
-  -- What it claims, or is found by once it is closed: one hash after the other.
+  -- What it keys, or is found by once it is closed: one hash after the other.
   contact_keys        BLOB NOT NULL,
   -- The rule and the region by which these were computed.
   rule_version        INTEGER NOT NULL,
@@ -83,7 +83,7 @@ export const SCHEMA = `
   ) STRICT;
 
   -- With a number of its own, a lead with a long note stands in no index. The number of one that somebody has deleted is
-  -- not given again: its claims may still be there.
+  -- not given again: its keys may still be there.
   CREATE TABLE leads ${LEADS};
   ${LEAD_INDEXES}
   -- Which lead has which key: the primary key is what keeps a contact from having two open leads.

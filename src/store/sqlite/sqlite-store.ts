@@ -11,7 +11,7 @@ import { type Connection, connectionTo } from './connection.ts';
 import { sqliteConsumers } from './consumers.ts';
 import { sqliteDeliveries } from './deliveries.ts';
 import { sqliteDirectory } from './directory.ts';
-import { distribution, sqliteMarks } from './distribution.ts';
+import { distribution, sqliteResending } from './distribution.ts';
 import { fileFault } from './file-fault.ts';
 import { GroupCommit, readResultCode, repeatWhileLocked, sharedTransaction } from './group-commit.ts';
 import { sqliteLeadReads } from './lead-reads.ts';
@@ -72,7 +72,7 @@ export function openSqliteStore(path: string, ...[observer, report, slow, logSta
 const storeOn = (connection: Connection): RecordStore => ({
   ...sqliteLeadWrites(connection),
   ...sqliteLeadReads(connection),
-  ...sqliteMarks(connection),
+  ...sqliteResending(connection),
   ...sqliteConsumers(connection),
   ...sqliteDeliveries(connection, distribution(connection)),
   ...sqliteRestores(connection),

@@ -1,7 +1,7 @@
 import { gzipSync } from 'node:zlib';
 import { afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { lines, rawRequest } from '../../support/raw-http.ts';
-import { aCapture, anEmail, aService, expectProblem, LEADS, leadOf } from '../../support/service.ts';
+import { aCapture, anEmail, aService, expectProblem, LEADS, readLead } from '../../support/service.ts';
 
 const service = aService({ gateway: { QUOTA_LIMIT: '1000000' } });
 let secret: string;
@@ -88,7 +88,7 @@ test('a byte order mark is ignored, and the last of duplicate properties wins', 
   const contact = JSON.stringify(anEmail());
   const body = `\ufeff{"displayName":1,"displayName":"Ada","contact":${contact}}`;
 
-  expect((await leadOf(await service.post(other.secret, body), 201)).displayName).toBe('Ada');
+  expect((await readLead(await service.post(other.secret, body), 201)).displayName).toBe('Ada');
   await expectRefused(`{"displayName":"Ada","displayName":1,"contact":${contact}}`, ['displayName']);
 });
 

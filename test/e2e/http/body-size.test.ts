@@ -1,6 +1,6 @@
 import { connect } from 'node:net';
 import { expect, test } from 'vitest';
-import { aCapture, anEmail, aService, expectProblem, leadOf } from '../../support/service.ts';
+import { aCapture, anEmail, aService, expectProblem, readLead } from '../../support/service.ts';
 
 const service = aService();
 
@@ -17,7 +17,7 @@ test('the largest valid lead is accepted, even with every character escaped', as
   };
   const escaped = JSON.stringify(largest).replaceAll(ASTRAL, '\\ud83d\\ude00');
 
-  const lead = await leadOf(await service.post(secret, escaped), 201);
+  const lead = await readLead(await service.post(secret, escaped), 201);
 
   expect(lead).toMatchObject({ displayName: largest.displayName, note: largest.note });
 });
@@ -31,7 +31,7 @@ test.each([
   const longest = JSON.stringify(aCapture()).padEnd(MAX_BODY);
   const longer = JSON.stringify(aCapture()).padEnd(MAX_BODY + 1);
 
-  await leadOf(await send(secret, longest), 201);
+  await readLead(await send(secret, longest), 201);
   await expectProblem(await send(secret, longer), 400, 'integration_invalid_request', ['body']);
 
   expect(await service.countLeads(studioId)).toBe(1);

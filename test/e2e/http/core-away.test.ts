@@ -10,7 +10,7 @@ import {
   CORE_TOKEN,
   expectProblem,
   LEADS,
-  leadOf,
+  readLead,
   type StudioWithKey,
 } from '../../support/service.ts';
 
@@ -78,7 +78,7 @@ test.each<[string, Record<string, string>?]>([
     const leads = await service.countLeads(studio.studioId);
     const response = await service.post(studio.secret, capture, key);
     expect(response.headers.has('idempotent-replayed')).toBe(false);
-    await leadOf(response, 201);
+    await readLead(response, 201);
     expect(await service.countLeads(studio.studioId)).toBe(leads + 1);
   },
 );

@@ -15,8 +15,8 @@ import {
   aService,
   expectProblem,
   LEADS,
-  leadOf,
   type ProblemJson,
+  readLead,
   type Service,
 } from '../../support/service.ts';
 
@@ -66,7 +66,7 @@ const REQUESTS_BY_RESPONSE: Readonly<Record<string, (operation: Operation) => Pr
   'createLead 201': async () => service.post(await aSecret(), aCapture()),
   'getLead 200': async () => {
     const secret = await aSecret();
-    const { id } = await leadOf(await service.post(secret, aCapture()), 201);
+    const { id } = await readLead(await service.post(secret, aCapture()), 201);
     return service.get(secret, `/${id}`);
   },
   'listLeads 200': async () => service.get(await aSecret()),

@@ -3,7 +3,7 @@ import { connect } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { lines, type RawAnswer, rawConversation, rawRequest, takeAnswer } from '../../support/raw-http.ts';
-import { aCapture, aService, expectProblem, LEADS, leadOf } from '../../support/service.ts';
+import { aCapture, aService, expectProblem, LEADS, readLead } from '../../support/service.ts';
 
 const service = aService();
 let secret: string;
@@ -187,5 +187,5 @@ test('a valid request on a raw socket is served, so the others fail only for the
   const other = await service.aStudioWithKey();
   const body = JSON.stringify(aCapture());
   const request = post(`Content-Length: ${body.length}`).replace(secret, other.secret) + body;
-  await leadOf(await rawRequest(service.url, request), 201);
+  await readLead(await rawRequest(service.url, request), 201);
 });

@@ -3,7 +3,7 @@ import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { describe, expect, test } from 'vitest';
 import { ApiKeyScope } from '../../../proto/gen/leadintake/v1/api_key_pb.ts';
 import { DAY_MS } from '../../support/builders.ts';
-import { anEmail, aService, expectProblem, LEADS, leadOf } from '../../support/service.ts';
+import { anEmail, aService, expectProblem, LEADS, readLead } from '../../support/service.ts';
 
 const service = aService();
 
@@ -22,7 +22,7 @@ async function created() {
   const key = randomUUID();
   const response = await service.post(studio.secret, capture, under(key));
   const bytes = await response.clone().bytes();
-  const { id } = await leadOf(response, 201);
+  const { id } = await readLead(response, 201);
   return { ...studio, capture, key, bytes, id };
 }
 
@@ -72,13 +72,13 @@ describe('the same key with the same data', () => {
     });
 
     await expectReplay(await service.post(secret, capture, under(key)), original);
-    const now = await leadOf(await service.get(secret, `/${id}`), 200);
+    const now = await readLead(await service.get(secret, `/${id}`), 200);
     expect(now).toMatchObject({ displayName: 'Augusta Ada King', note: null, sourceId: null });
     expect(now.updatedAt > now.createdAt).toBe(true);
     const corrected = { ...capture, displayName: now.displayName, contact: anEmail(contact.value.value), note: null };
     await expectProblem(await service.post(secret, corrected, under(key)), 409, 'integration_idempotency_conflict', []);
 
-    await leadOf(await service.post(secret, capture), 201);
+    await readLead(await service.post(secret, capture), 201);
     const replay = await service.post(secret, capture, under(key));
     expect(Buffer.from(await replay.bytes()).equals(original.bytes)).toBe(true);
   });
@@ -111,9 +111,9 @@ describe('the same key with other data', () => {
   ])(
     'the same key with other data gets 409 and changes nothing: %s',
     { tags: ['4.1.2', '4.1.same-data', '7.integration_idempotency_conflict'] },
-    async (_, changeOf) => {
+    async (_, makeChange) => {
       const original = await created();
-      const capture = { ...original.capture, ...changeOf(original.capture) };
+      const capture = { ...original.capture, ...makeChange(original.capture) };
 
       const response = await service.post(original.secret, capture, under(original.key));
 

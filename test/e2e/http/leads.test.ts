@@ -13,21 +13,21 @@ import {
   expectProblem,
   LEADS,
   type LeadJson,
-  leadOf,
+  readLead,
   type StudioWithKey,
 } from '../../support/service.ts';
 
 const service = aService();
 
 /** Creates leads one after the other; returns their ids, newest first. */
-async function leadsOf({ secret }: StudioWithKey, count: number): Promise<string[]> {
+async function createLeads({ secret }: StudioWithKey, count: number): Promise<string[]> {
   const ids: string[] = [];
-  while (ids.length < count) ids.unshift((await leadOf(await service.post(secret, aCapture()), 201)).id);
+  while (ids.length < count) ids.unshift((await readLead(await service.post(secret, aCapture()), 201)).id);
   return ids;
 }
 
 /** Reads a page of a list. */
-async function pageOf(secret: string, query = '') {
+async function readPage(secret: string, query = '') {
   const response = await service.get(secret, query);
   const { leads, nextCursor } = (await response.json()) as { leads: LeadJson[]; nextCursor: string | null };
   expect(response.headers.get('cache-control')).toBe('no-store');
@@ -41,7 +41,7 @@ describe('a created lead', () => {
     const { secret } = await service.aStudioWithKey();
     const before = Date.now();
 
-    const lead = await leadOf(await service.post(secret, aCapture()), 201);
+    const lead = await readLead(await service.post(secret, aCapture()), 201);
 
     expect(lead).toMatchObject({ stage: 'new', updatedAt: lead.createdAt });
     expect(lead.id[14]).toBe('7');
@@ -58,7 +58,7 @@ describe('a created lead', () => {
       const capture = aCapture({ contact: { type, value }, sourceId: sourceId.toUpperCase() });
       const response = await service.post(secret, capture);
       const copy = response.clone();
-      const { id, ...created } = await leadOf(response, 201);
+      const { id, ...created } = await readLead(response, 201);
       expect(created.sourceId).toBe(sourceId);
       const answers = [copy, await service.get(secret, `/${id}`), await service.get(secret)];
       for (const answer of answers) expect(await answer.text()).not.toContain(value);
@@ -66,9 +66,9 @@ describe('a created lead', () => {
       expect(lead?.contact?.value).toEqual({ case: type, value });
     }
     for (const text of Object.values(HARD_TEXTS)) {
-      const created = await leadOf(await service.post(secret, aCapture({ displayName: text, note: text })), 201);
+      const created = await readLead(await service.post(secret, aCapture({ displayName: text, note: text })), 201);
       expect(created).toMatchObject({ displayName: text, note: text });
-      expect(await leadOf(await service.get(secret, `/${created.id}`))).toEqual(created);
+      expect(await readLead(await service.get(secret, `/${created.id}`))).toEqual(created);
     }
   });
 });
@@ -91,7 +91,7 @@ test.each(['application/json; charset=utf-8', 'Application/JSON;charset="UTF-8"'
   { tags: ['4.1.headers', '4.1.body'] },
   async (mediaType) => {
     const { secret } = await service.aStudioWithKey();
-    await leadOf(await service.post(secret, aCapture(), { 'content-type': mediaType }), 201);
+    await readLead(await service.post(secret, aCapture(), { 'content-type': mediaType }), 201);
   },
 );
 
@@ -106,7 +106,7 @@ test('a lead is read and listed in its current stage after every move', {
   tags: ['2.1.stage', '2.1.updatedAt', '2.4.leads', '3.1.stages', '3.1.moves', '4.2.current-state'],
 }, async () => {
   const { secret, studioId, sourceId } = await service.aStudioWithKey();
-  let before = await leadOf(await service.post(secret, aCapture({ sourceId, note: 'x' })), 201);
+  let before = await readLead(await service.post(secret, aCapture({ sourceId, note: 'x' })), 201);
   for (const [word, stage] of [
     ['contacted', LeadStage.CONTACTED],
     ['trial_booked', LeadStage.TRIAL_BOOKED],
@@ -116,10 +116,10 @@ test('a lead is read and listed in its current stage after every move', {
     ['new', LeadStage.NEW],
   ] as const) {
     await service.leads.changeLeadStage({ studioId, leadId: before.id, stage });
-    const moved = await leadOf(await service.get(secret, `/${before.id}`));
+    const moved = await readLead(await service.get(secret, `/${before.id}`));
     expect(moved).toEqual({ ...before, stage: word, updatedAt: moved.updatedAt });
     expect(Date.parse(moved.updatedAt)).toBeGreaterThan(Date.parse(before.updatedAt));
-    expect((await pageOf(secret)).leads).toEqual([moved]);
+    expect((await readPage(secret)).leads).toEqual([moved]);
     before = moved;
   }
 });
@@ -128,12 +128,12 @@ test('a lead is read by its id in any spelling; a body, a media type and a key a
   tags: ['2.2.uuids', '4.2.ignored'],
 }, async () => {
   const { secret } = await service.aStudioWithKey();
-  const created = await leadOf(await service.post(secret, aCapture()), 201);
+  const created = await readLead(await service.post(secret, aCapture()), 201);
   const encoded = [...created.id].map((character) => `%${character.charCodeAt(0).toString(16)}`).join('');
   const ignored = lines('Content-Type: text/nonsense', 'Idempotency-Key: nonsense', 'Content-Length: 1', '', '{');
 
-  expect(await leadOf(await service.get(secret, `/${created.id.toUpperCase()}`))).toEqual(created);
-  expect(await leadOf(await rawGet(secret, `/${encoded}`, ignored.trimEnd()))).toEqual(created);
+  expect(await readLead(await service.get(secret, `/${created.id.toUpperCase()}`))).toEqual(created);
+  expect(await readLead(await rawGet(secret, `/${encoded}`, ignored.trimEnd()))).toEqual(created);
 });
 
 // @proves fastify-5
@@ -154,7 +154,7 @@ test('a list continues where its page ended, with any limit or key, despite conc
 }, async () => {
   const studio = await service.aStudioWithKey();
   const { secret, studioId, memberId } = studio;
-  const ids = await leadsOf(studio, 7);
+  const ids = await createLeads(studio, 7);
   const { secret: another } = await service.apiKeys.createApiKey({
     studioId,
     memberId,
@@ -163,11 +163,11 @@ test('a list continues where its page ended, with any limit or key, despite conc
     expireTime: timestampFromMs(Date.now() + DAY_MS),
   });
 
-  const first = await pageOf(secret, '?limit=3');
-  await leadsOf(studio, 2);
+  const first = await readPage(secret, '?limit=3');
+  await createLeads(studio, 2);
   await service.leads.changeLeadStage({ studioId, leadId: ids[5] ?? '', stage: LeadStage.WON });
-  const second = await pageOf(another, `?limit=2&cursor=${first.next}`);
-  const third = await pageOf(secret, `?limit=2&cursor=${second.next}`);
+  const second = await readPage(another, `?limit=2&cursor=${first.next}`);
+  const third = await readPage(secret, `?limit=2&cursor=${second.next}`);
 
   expect([first.ids, second.ids, third.ids]).toEqual([ids.slice(0, 3), ids.slice(3, 5), ids.slice(5)]);
   // A full page can be the last one.
@@ -176,9 +176,9 @@ test('a list continues where its page ended, with any limit or key, despite conc
 
 test('unknown query parameters are ignored', { tags: ['4.3.parameters'] }, async () => {
   const studio = await service.aStudioWithKey();
-  const ids = await leadsOf(studio, 2);
+  const ids = await createLeads(studio, 2);
   for (const query of ['?', '?&&', '?Limit=0', '?limit[]=0', '?__proto__=x&constructor=1', '?stage=won']) {
-    expect((await pageOf(studio.secret, query)).ids).toEqual(ids);
+    expect((await readPage(studio.secret, query)).ids).toEqual(ids);
   }
 });
 
@@ -187,7 +187,7 @@ test('an erased lead is not found, frees its contact, and is not recreated by a 
   const { studioId, secret } = await service.aStudioWithKey();
   const capture = { displayName: 'Ada Lovelace', contact: anEmail(), note: 'Calls back.' };
   const key = { 'idempotency-key': randomUUID() };
-  const { id } = await leadOf(await service.post(secret, capture, key), 201);
+  const { id } = await readLead(await service.post(secret, capture, key), 201);
 
   const { lead } = await service.leads.eraseLead({ studioId, leadId: id.toUpperCase(), memberId: 'the-boss' });
   expect(lead).toMatchObject({ id, studioId, displayName: '', stage: LeadStage.NEW, eraseTime: lead?.updateTime });
@@ -198,7 +198,7 @@ test('an erased lead is not found, frees its contact, and is not recreated by a 
   const { detail } = await expectProblem(repeated, 409, 'integration_idempotency_conflict');
   expect(detail).toBe('The lead that was created with this Idempotency-Key was erased since. Nothing was written.');
   expect(await service.countLeads(studioId)).toBe(0);
-  await leadOf(await service.post(secret, capture), 201);
+  await readLead(await service.post(secret, capture), 201);
 
   expect(await service.leads.eraseLead({ studioId, leadId: id })).toMatchObject({ lead });
   const { events } = await service.audit.listAuditEvents({ studioId, leadId: id });

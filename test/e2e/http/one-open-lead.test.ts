@@ -9,8 +9,8 @@ import {
   BOTH_SCOPES,
   expectProblem,
   LEADS,
-  leadOf,
   PUBLIC_URL,
+  readLead,
 } from '../../support/service.ts';
 
 const service = aService();
@@ -25,7 +25,7 @@ describe('a contact with an open lead', () => {
     const contact = anEmail();
     for (const scopes of [BOTH_SCOPES, [ApiKeyScope.LEADS_CREATE]]) {
       const { secret, studioId } = await service.aStudioWithKey({ scopes });
-      const { id } = await leadOf(await service.post(secret, aCapture({ contact })), 201);
+      const { id } = await readLead(await service.post(secret, aCapture({ contact })), 201);
 
       const response = await service.post(secret, aCapture({ contact, displayName: 'Somebody else' }));
 
@@ -35,7 +35,7 @@ describe('a contact with an open lead', () => {
       const problem = await expectProblem(response, 409, 'integration_lead_already_open', []);
       expect(JSON.stringify(problem)).not.toContain(id);
       expect(await service.countLeads(studioId)).toBe(1);
-      if (isLinked) expect((await leadOf(await service.get(secret, `/${id}`))).displayName).toBe('Ada Lovelace');
+      if (isLinked) expect((await readLead(await service.get(secret, `/${id}`))).displayName).toBe('Ada Lovelace');
     }
   });
 
@@ -44,25 +44,25 @@ describe('a contact with an open lead', () => {
   }, async () => {
     const { secret, studioId } = await service.aStudioWithKey();
     const contact = anEmail('12345@12345');
-    await leadOf(await service.post(secret, aCapture({ contact: aPhone(contact.value) })), 201);
-    const { id: leadId } = await leadOf(await service.post(secret, aCapture({ contact })), 201);
+    await readLead(await service.post(secret, aCapture({ contact: aPhone(contact.value) })), 201);
+    const { id: leadId } = await readLead(await service.post(secret, aCapture({ contact })), 201);
     const move = (stage: LeadStage) => service.leads.changeLeadStage({ studioId, leadId, stage });
     for (const stage of [LeadStage.CONTACTED, LeadStage.TRIAL_BOOKED, LeadStage.TRIAL_ATTENDED]) {
       await move(stage);
       await expectProblem(await service.post(secret, aCapture({ contact })), 409, 'integration_lead_already_open');
     }
     await move(LeadStage.WON);
-    const next = await leadOf(await service.post(secret, aCapture({ contact })), 201);
+    const next = await readLead(await service.post(secret, aCapture({ contact })), 201);
     await expect(move(LeadStage.NEW)).rejects.toThrow();
     await service.leads.changeLeadStage({ studioId, leadId: next.id, stage: LeadStage.LOST });
-    await leadOf(await service.post(secret, aCapture({ contact })), 201);
+    await readLead(await service.post(secret, aCapture({ contact })), 201);
     expect(await service.countLeads(studioId)).toBe(4);
   });
 
   // @proves leads-6
   test("an open lead still blocks its phone number after the studio's region changes", async () => {
     const { secret, studioId } = await service.aStudioWithKey({ regionCode: 'DE' });
-    const { id } = await leadOf(await service.post(secret, aCapture({ contact: aPhone('0171 2345678') })), 201);
+    const { id } = await readLead(await service.post(secret, aCapture({ contact: aPhone('0171 2345678') })), 201);
     await service.directory.putStudio({
       studio: { id: studioId, regionCode: 'FR' },
       updateMask: { paths: ['region_code'] },
@@ -74,9 +74,9 @@ describe('a contact with an open lead', () => {
       const contact = { value: { case: 'phone', value } } as const;
       expect((await service.leads.findLeads({ studioId, contact })).leads.map((lead) => lead.id)).toEqual([id]);
     }
-    await leadOf(await service.post(secret, aCapture({ contact: aPhone('0171 3456789') })), 201);
+    await readLead(await service.post(secret, aCapture({ contact: aPhone('0171 3456789') })), 201);
     const inGermany = await service.post(secret, aCapture({ contact: aPhone('+49 171 3456789') }));
-    await leadOf(inGermany, 201);
+    await readLead(inGermany, 201);
     expect(await service.countLeads(studioId)).toBe(3);
   });
 
@@ -85,7 +85,7 @@ describe('a contact with an open lead', () => {
   }, async () => {
     const { secret, studioId } = await service.aStudioWithKey();
     const contact = anEmail();
-    const { id } = await leadOf(await service.post(secret, aCapture({ contact })), 201);
+    const { id } = await readLead(await service.post(secret, aCapture({ contact })), 201);
     const read = async () => [
       await (await service.get(secret, `/${id}`)).text(),
       await (await service.get(secret, '')).text(),

@@ -15,17 +15,17 @@ import { aServiceWithPackages } from '../../tools/served-packages.ts';
 /** The version of the packages of an earlier release. */
 const EARLIER = '1.0.77';
 
-const { service, folder, url, pageOf } = aServiceWithPackages((folder) => {
+const { service, folder, url, readPage } = aServiceWithPackages((folder) => {
   for (const version of [EARLIER, VERSION]) buildPackages(folder, undefined, version);
 });
 
 const PACKAGES = '/docs/packages';
 
 const get = (path: string, options: RequestInit = {}) => fetch(`${url()}${PACKAGES}/${path}`, options);
-const releaseOf = (version: string): PackageRelease =>
+const aRelease = (version: string): PackageRelease =>
   JSON.parse(readFileSync(join(folder(), `release-${version}.json`), 'utf8'));
-const archiveOf = (kind: string, version = VERSION) =>
-  releaseOf(version).packages.find((each) => each.kind === kind)?.file ?? '';
+const anArchive = (kind: string, version = VERSION) =>
+  aRelease(version).packages.find((each) => each.kind === kind)?.file ?? '';
 
 /** Returns the detail of a problem, which contains the address of this deployment. */
 async function expectProblem(response: Response, status: number, code: string): Promise<string | undefined> {
@@ -69,8 +69,8 @@ test.each(RECIPES)("a recipe's page and the archive have all of its files, as th
       encoding: 'utf8',
     },
   );
-  const archive = filesOfTgz(readFileSync(join(folder(), archiveOf('recipes'))));
-  const page = await pageOf(path);
+  const archive = filesOfTgz(readFileSync(join(folder(), anArchive('recipes'))));
+  const page = await readPage(path);
   // By their paths in the archive, each with its source; the page of the outboxes is in the folder of the clients alone.
   const own = files.split('\0').filter(Boolean);
   const expected = new Map(own.map((file) => [file.slice('examples/'.length), file]));
@@ -86,7 +86,7 @@ test.each(RECIPES)("a recipe's page and the archive have all of its files, as th
 });
 
 test('a website with the plugin can read the newest version and its checksum', async () => {
-  const file = archiveOf('wordpress');
+  const file = anArchive('wordpress');
   const sha256 = createHash('sha256')
     .update(readFileSync(join(folder(), file)))
     .digest('hex');
@@ -104,7 +104,7 @@ test('a website with the plugin can read the newest version and its checksum', a
 // @proves packages-2
 describe('an archive', () => {
   test.each(PACKAGE_KINDS)('an archive has the bytes that were built, and may be cached forever: %s', async (kind) => {
-    const file = archiveOf(kind);
+    const file = anArchive(kind);
     const bytes = readFileSync(join(folder(), file));
     const sha256 = createHash('sha256').update(bytes).digest('hex');
     const response = await get(file);
@@ -134,7 +134,7 @@ describe('an archive', () => {
     ['any', () => '*', 304],
     ['another tag', () => '"other"', 200],
   ])('a request whose If-None-Match has %s gets an archive again only if it changed', async (_, ask, status) => {
-    const file = archiveOf('python');
+    const file = anArchive('python');
     const tag = (await get(file)).headers.get('etag') ?? '';
     const headers = { 'if-none-match': ask(tag), 'cache-control': 'max-age=0' };
     const response = await get(file, { headers });
@@ -150,7 +150,7 @@ describe('an archive', () => {
     ['accept-encoding', 'gzip, br'],
     ['accept', 'text/html'],
   ])('an archive is served whole, whatever part or form is requested: %s: %s', async (name, value) => {
-    const file = archiveOf('npm');
+    const file = anArchive('npm');
     const response = await get(file, { headers: { [name]: value } });
     expect(response.status).toBe(200);
     const { length } = readFileSync(join(folder(), file));
@@ -158,7 +158,7 @@ describe('an archive', () => {
   });
 
   test.each(['POST', 'PUT', 'DELETE', 'OPTIONS'])('an archive is not changed by %s', async (method) => {
-    const response = await get(archiveOf('npm'), { method });
+    const response = await get(anArchive('npm'), { method });
     await expectProblem(response, 405, 'method_not_allowed');
     expect(response.headers.get('allow')).toBe('GET, HEAD');
   });
@@ -179,9 +179,9 @@ test('the page and checksums list this release, and the indexes also list the ea
     expect({ url, sha256: createHash('sha256').update(bytes).digest('hex') }).toEqual({ url, sha256 });
     expect(await (await fetch(sbom)).json()).toMatchObject({ bomFormat: 'CycloneDX' });
   }
-  const page = await pageOf('packages');
-  const sums = await (await get(releaseOf(VERSION).checksums)).text();
-  for (const { file, sha256 } of releaseOf(VERSION).packages) {
+  const page = await readPage('packages');
+  const sums = await (await get(aRelease(VERSION).checksums)).text();
+  for (const { file, sha256 } of aRelease(VERSION).packages) {
     expect(page).toContain(`(${url()}${PACKAGES}/${file}) | \`${sha256}\``);
     expect(sums).toContain(`${sha256}  ${file}\n`);
   }
@@ -231,14 +231,14 @@ describe('a missing package', () => {
 describe('a folder of earlier packages', () => {
   const aCopy = () => {
     const copy = temporaryFolder();
-    for (const { file, sbom } of releaseOf(EARLIER).packages) {
+    for (const { file, sbom } of aRelease(EARLIER).packages) {
       for (const name of [file, sbom]) cpSync(join(folder(), name), join(copy, name));
     }
-    const release = releaseOf(EARLIER);
+    const release = aRelease(EARLIER);
     cpSync(join(folder(), release.checksums), join(copy, release.checksums));
     return {
       copy,
-      archive: archiveOf('npm', EARLIER),
+      archive: anArchive('npm', EARLIER),
       writeRelease: (changed: object) =>
         writeFileSync(join(copy, `release-${EARLIER}.json`), JSON.stringify({ ...release, ...changed })),
     };

@@ -64,9 +64,9 @@ async function connectionsFrom(localAddress: string, gateway: Pick<Service, 'url
     await Promise.all(more.map((socket) => once(socket, 'connect')));
     sockets.push(...more);
   }
-  return (secretOf: () => string) =>
+  return (makeSecret: () => string) =>
     sockets.map(async (socket) => {
-      socket.write(lines(`GET ${LEADS} HTTP/1.1`, 'Host: leads', `Authorization: Bearer ${secretOf()}`, ''));
+      socket.write(lines(`GET ${LEADS} HTTP/1.1`, 'Host: leads', `Authorization: Bearer ${makeSecret()}`, ''));
       const [answer] = await once(socket, 'data');
       socket.destroy();
       return Number(/^HTTP\/1\.1 (\d+)/.exec(String(answer))?.[1]);
@@ -214,7 +214,7 @@ test.each<[string, number, (service: Service) => Promise<() => string>]>([
 ])('only refusals of an address with too many of them are delayed, when the key %s', async (_, status, keys) => {
   const service = await aSeparateService();
   const [{ secret }, key] = [await service.aStudioWithKey(), await keys(service)];
-  const durationOf = async (call: () => Promise<unknown>) => {
+  const measureDuration = async (call: () => Promise<unknown>) => {
     const before = performance.now();
     await call();
     return performance.now() - before;
@@ -232,9 +232,9 @@ test.each<[string, number, (service: Service) => Promise<() => string>]>([
         await Promise.all(times(MAX_UNKNOWN_KEYS, () => read(key())));
         const statuses: number[] = [];
         const [guesses, own, other] = await Promise.all([
-          Promise.all(times(3, () => durationOf(async () => statuses.push(await read(key()))))),
-          Promise.all(times(3, () => durationOf(() => read(secret)))),
-          durationOf(() => statusFrom('127.0.0.2', service, key())),
+          Promise.all(times(3, () => measureDuration(async () => statuses.push(await read(key()))))),
+          Promise.all(times(3, () => measureDuration(() => read(secret)))),
+          measureDuration(() => statusFrom('127.0.0.2', service, key())),
         ]);
         if (statuses.some((got) => got !== status)) return 0;
         return Math.min(...guesses) - Math.max(...own, other);
@@ -246,13 +246,13 @@ test.each<[string, number, (service: Service) => Promise<() => string>]>([
 
 describe('behind a balancer', () => {
   /** Reads a list as a balancer forwards it, with its client's address after any that the client wrote. */
-  const statusOf = async (service: Service, secret: string, client: string) => {
+  const readStatus = async (service: Service, secret: string, client: string) => {
     const forwarded = `203.0.113.${Math.floor(Math.random() * 256)}, ${client}`;
     return (await service.get(secret, '', { 'x-forwarded-for': forwarded })).status;
   };
   const exhaust = async (service: Service, client: string) => {
     for (let sent = 0; sent < 50 * MAX_UNKNOWN_KEYS; sent += 50) {
-      const statuses = await Promise.all(times(50, () => statusOf(service, newKeySecret(), client)));
+      const statuses = await Promise.all(times(50, () => readStatus(service, newKeySecret(), client)));
       if (statuses.includes(429)) return;
     }
     throw new Error('no key was refused unseen');
@@ -266,18 +266,18 @@ describe('behind a balancer', () => {
     const service = await aSeparateService({ gateway: { TRUSTED_PROXIES: '192.0.2.1,127.0.0.0/8' } });
     await exhaust(service, client);
     const { secret } = await service.aStudioWithKey();
-    expect([await statusOf(service, newKeySecret(), other), await statusOf(service, secret, other)]).toEqual([
+    expect([await readStatus(service, newKeySecret(), other), await readStatus(service, secret, other)]).toEqual([
       401, 200,
     ]);
     // A client without a valid address counts as the balancer's.
-    expect(await statusOf(service, newKeySecret(), 'unknown')).toBe(401);
+    expect(await readStatus(service, newKeySecret(), 'unknown')).toBe(401);
   });
 
   test('clients behind an untrusted balancer count as one client', async () => {
     const service = await aSeparateService({ gateway: { TRUSTED_PROXIES: '192.0.2.1' } });
     const before = performance.now();
     await exhaust(service, '198.51.100.7');
-    const status = await statusOf(service, newKeySecret(), '198.51.100.8');
+    const status = await readStatus(service, newKeySecret(), '198.51.100.8');
     // On a busy machine the window may have passed.
     if (performance.now() - before < UNKNOWN_KEYS_WINDOW_SECONDS * 1000) expect(status).toBe(429);
   });

@@ -14,12 +14,12 @@ const CODES = Object.entries(PROBLEMS);
 const VALUES = { publicUrl: PUBLIC_URL, limit: 4321, windowSeconds: 77 };
 const FILES = [...openSite(VALUES).paths];
 /** Returns the paths of files whose names have the given ending. */
-const pathsOf = (ending: string) => FILES.filter(([, name]) => name.endsWith(ending)).map(([path]) => path);
-const PAGES = pathsOf('.html');
+const listPaths = (ending: string) => FILES.filter(([, name]) => name.endsWith(ending)).map(([path]) => path);
+const PAGES = listPaths('.html');
 
 const get = (path: string, headers = {}, redirect: 'follow' | 'manual' = 'follow') =>
   fetch(service.url + path, { headers, redirect });
-const textOf = async (path: string) => (await get(path)).text();
+const readText = async (path: string) => (await get(path)).text();
 
 /** The headers of every page and asset. */
 const SECURITY = {
@@ -51,7 +51,7 @@ describe('every page', () => {
   test('every link of every page works', async () => {
     const linked = new Set<string>();
     for (const path of PAGES) {
-      for (const [, link = ''] of (await textOf(path)).matchAll(/(?:href|src)="([^"]*)"/g)) {
+      for (const [, link = ''] of (await readText(path)).matchAll(/(?:href|src)="([^"]*)"/g)) {
         const { origin, pathname, hash } = new URL(link.replace(PUBLIC_URL, ''), service.url + path);
         if (origin === service.url) linked.add(pathname + hash);
         else
@@ -103,7 +103,7 @@ describe('every page', () => {
 describe('the docs for programs', () => {
   const INDEX = '/llms.txt';
   const WHOLE = '/llms-full.txt';
-  const texts = [INDEX, WHOLE, ...pathsOf('.md')];
+  const texts = [INDEX, WHOLE, ...listPaths('.md')];
 
   test.each(texts)('each page exists as Markdown with absolute links that work: %s', async (path) => {
     const response = await get(path);
@@ -129,7 +129,7 @@ describe('the docs for programs', () => {
       const { status, headers } = await get(`/docs${path}`, {}, 'manual');
       expect([status, headers.get('location')]).toEqual([308, `..${path}`]);
     }
-    const index = await textOf(INDEX);
+    const index = await readText(INDEX);
     for (const path of texts.filter((path) => /^\/docs\/[\w-]+\.md$/.test(path)))
       expect(index).toContain(`](${PUBLIC_URL}${path})`);
   });
@@ -151,7 +151,7 @@ describe('a page requested as Markdown', () => {
     expect(answer.headers.get('content-type')).toBe(`text/${type}; charset=utf-8`);
     // Prevents a cache from mixing up the two forms.
     expect(answer.headers.get('vary')).toBe('accept');
-    expect(await answer.text()).toBe(await textOf(type === 'html' ? '/docs/limits' : '/docs/limits.md'));
+    expect(await answer.text()).toBe(await readText(type === 'html' ? '/docs/limits' : '/docs/limits.md'));
     expect(answer.headers.get('etag') === page.headers.get('etag')).toBe(type === 'html');
   });
 
@@ -163,7 +163,7 @@ describe('a page requested as Markdown', () => {
         status: 200,
         vary: null,
       });
-      expect(await answer.text()).toBe(await textOf(path));
+      expect(await answer.text()).toBe(await readText(path));
     }
   });
 });
@@ -263,11 +263,11 @@ describe('the page of a problem', () => {
     "the URL of an error's type is a page that explains what to do: %s",
     { tags: ['2.5.page'] },
     async (code, { status, title }) => {
-      const page = await textOf(`/docs/problems/${code}.md`);
+      const page = await readText(`/docs/problems/${code}.md`);
       expect(page).toMatch(new RegExp(`^# ${title}\n\n\`${code}\`, status ${status}\n`));
       for (const heading of ['What happened', 'Was anything written?', 'What to do', 'Example'])
         expect(page).toContain(`\n## ${heading}\n`);
-      expect(await textOf(`/docs/problems/${code}`)).toContain(title);
+      expect(await readText(`/docs/problems/${code}`)).toContain(title);
       expect(page).toMatch(/Was anything written\?\s+(No\.|Not by this request\.|Unknown\.)/);
       expect(page).toMatch(HEADERS[status] ?? /content-type/);
       const [, example = ''] = /HTTP\/1\.1 \d+ .*\n\n(\{[\s\S]*\n\})/.exec(page.replace(/\n[a-z-]+: .*/g, '')) ?? [];
@@ -277,7 +277,7 @@ describe('the page of a problem', () => {
 });
 
 test('the page about keys describes secrets as the service validates them', async () => {
-  const page = await textOf('/docs/keys.md');
+  const page = await readText('/docs/keys.md');
   const [shape = ''] = /lik_\[.*\}/.exec(page) ?? [];
   const vectors = [...page.matchAll(/\| `(lik_\S+)` \| (a secret|not a secret)/g)];
   expect(vectors.map(([, , what]) => what)).toEqual([
@@ -296,7 +296,7 @@ test('the page about keys describes secrets as the service validates them', asyn
 
 describe('the page of limits', () => {
   test('the page about limits has the configured quota', async () => {
-    const page = await textOf('/docs/limits.md');
+    const page = await readText('/docs/limits.md');
     expect(page).toContain('4321 requests per 77 seconds');
     const { secret } = await service.aStudioWithKey();
     const { headers } = await service.get(secret);
@@ -306,7 +306,7 @@ describe('the page of limits', () => {
 
 test.skipIf(!hasShellAndCurl)('the request on the start page gets the response that the page shows', async () => {
   const { secret } = await service.aStudioWithKey();
-  const page = await textOf('/docs.md');
+  const page = await readText('/docs.md');
   const [, command = ''] = /^```sh\n(curl -i [\s\S]*?)^```/m.exec(page) ?? [];
   const [, shown = ''] = /^```http\n([\s\S]*?)^```/m.exec(page) ?? [];
   const answer = await bash(command.replace(PUBLIC_URL, service.url), { KEY: secret, ID: crypto.randomUUID() });
@@ -321,7 +321,7 @@ test.skipIf(!hasShellAndCurl)('the request on the start page gets the response t
 test.skipIf(!hasShellAndCurl)('the commands of the quick start do what the page says', async () => {
   const { secret } = await service.aStudioWithKey();
   // sdk/test/packages-installed.test.ts runs the earlier commands, which install clients.
-  const [, page = ''] = (await textOf('/docs/quick-start.md')).split('## Without a client');
+  const [, page = ''] = (await readText('/docs/quick-start.md')).split('## Without a client');
   const [set = '', create = '', read = ''] = [...page.matchAll(/^```sh\n([\s\S]*?)^```/gm)].map(([, text]) => text);
   const own = set.replace('lik_…', secret).replace(PUBLIC_URL, service.url);
 
@@ -331,8 +331,8 @@ test.skipIf(!hasShellAndCurl)('the commands of the quick start do what the page 
   expect(first).toContain('HTTP/1.1 201 Created');
   const [, body = ''] = /^(\{.*\})$/m.exec(first) ?? [];
   const [, example = ''] = /^```json\n([\s\S]*?)^```/m.exec(page) ?? [];
-  const textsOf = (text: string) => JSON.parse(text, (key, value) => (/^id$|At$/.test(key) ? typeof value : value));
-  expect(textsOf(example)).toEqual(textsOf(body));
+  const toTexts = (text: string) => JSON.parse(text, (key, value) => (/^id$|At$/.test(key) ? typeof value : value));
+  expect(toTexts(example)).toEqual(toTexts(body));
   expect(second).toContain('idempotent-replayed: true');
   expect(list).toContain('"displayName":"Joan Clarke"');
   expect(list).toContain('{"lead":{"id":');

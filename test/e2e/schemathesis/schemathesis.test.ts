@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { FULL_CAPTURE } from '../../../gateway/docs/examples.ts';
 import { arrangeStudio, connectToCore } from '../../support/core-clients.ts';
-import { addressOf, type RunningProcess, start } from '../../tools/processes.ts';
+import { type RunningProcess, readAddress, start } from '../../tools/processes.ts';
 import { describeIf, hasCommand } from '../../tools/servers.ts';
 
 /** How long requests are generated; seconds. Only a soak sets it, because seconds find little. */
@@ -29,9 +29,9 @@ function findNoFault(): void {
   beforeAll(async () => {
     folder = mkdtempSync(join(tmpdir(), 'lead-intake-test-'));
     core = start('src/main.ts', { env: { CORE_TOKEN, DATABASE_URL: `sqlite:${join(folder, 'leads.db')}` } });
-    const coreUrl = await addressOf(core);
+    const coreUrl = await readAddress(core);
     gateway = start('gateway/main.ts', { env: { CORE_TOKEN, CORE_URL: coreUrl, QUOTA_LIMIT: '1000000000' } });
-    url = await addressOf(gateway);
+    url = await readAddress(gateway);
     const crm = connectToCore(coreUrl, CORE_TOKEN);
     const studio = await arrangeStudio(crm);
     secret = studio.secret;

@@ -47,13 +47,13 @@ function replacePingPayloads(): void {
   let isReplaced = false;
   http2.connect = ((...values: Parameters<typeof connect>) => {
     const session = connect(...values);
-    if (!isReplaced) replacePingOf(Object.getPrototypeOf(Object.getPrototypeOf(session)));
+    if (!isReplaced) replacePingIn(Object.getPrototypeOf(Object.getPrototypeOf(session)));
     isReplaced = true;
     return session;
   }) as typeof connect;
 }
 
-function replacePingOf(prototype: http2.Http2Session): void {
+function replacePingIn(prototype: http2.Http2Session): void {
   const { ping } = prototype;
   type Callback = (error: Error | null, durationMs: number, payload: Buffer) => void;
   prototype.ping = function (

@@ -61,16 +61,16 @@ class Timer {
 }
 
 /** Returns the delay that Node gives a timer. */
-const delayOf = (delayMs: number): number => (delayMs >= 1 && delayMs <= MAX_TIMER_MS ? delayMs : 1);
+const boundDelay = (delayMs: number): number => (delayMs >= 1 && delayMs <= MAX_TIMER_MS ? delayMs : 1);
 
 type Callback = (...values: unknown[]) => void;
 const clear = (timer?: Timer | null): void => void timer?.close?.();
 
 const GLOBALS = {
   setTimeout: (callback: Callback, delayMs = 1, ...values: unknown[]) =>
-    new Timer(delayOf(Number(delayMs)), () => callback(...values)),
+    new Timer(boundDelay(Number(delayMs)), () => callback(...values)),
   setInterval: (callback: Callback, delayMs = 1, ...values: unknown[]) =>
-    new Timer(delayOf(Number(delayMs)), () => callback(...values), true),
+    new Timer(boundDelay(Number(delayMs)), () => callback(...values), true),
   setImmediate: (callback: Callback, ...values: unknown[]) => new Timer(0, () => callback(...values)),
   clearTimeout: clear,
   clearInterval: clear,
@@ -88,7 +88,7 @@ function sleep<Value>(
       timer.close();
       reject(new DOMException('The operation was aborted', { name: 'AbortError', cause: signal?.reason }));
     };
-    const timer = new Timer(delayOf(delayMs), () => {
+    const timer = new Timer(boundDelay(delayMs), () => {
       signal?.removeEventListener('abort', abort);
       resolve(value);
     });
@@ -100,20 +100,20 @@ function sleep<Value>(
 /** `AbortSignal.timeout` */
 function timeoutSignal(delayMs: number): AbortSignal {
   const controller = new AbortController();
-  new Timer(delayOf(delayMs), () =>
+  new Timer(boundDelay(delayMs), () =>
     controller.abort(new DOMException('The operation was aborted due to timeout', 'TimeoutError')),
   );
   return controller.signal;
 }
 
 function hrtime(since?: [number, number]): [number, number] {
-  const elapsed = hrtimeOf(here().machine.nowMs);
+  const elapsed = toHrtime(here().machine.nowMs);
   if (!since) return elapsed;
   const nanoseconds = (elapsed[0] - since[0]) * 1e9 + elapsed[1] - since[1];
   return [Math.floor(nanoseconds / 1e9), nanoseconds % 1e9];
 }
 
-const hrtimeOf = (ms: number): [number, number] => [Math.floor(ms / 1000), Math.floor((ms % 1000) * 1e6)];
+const toHrtime = (ms: number): [number, number] => [Math.floor(ms / 1000), Math.floor((ms % 1000) * 1e6)];
 
 /** Replaces Node's clocks and timers. */
 export function replaceClocks(): void {

@@ -1,6 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { createHash } from 'node:crypto';
-import { type Chance, chanceOf } from '../../tools/chance.ts';
+import { type Chance, createChance } from '../../tools/chance.ts';
 
 /** Virtual time begins here: 2027-01-15T08:00:00Z. */
 const EPOCH_MS = 1_800_000_000_000;
@@ -116,7 +116,7 @@ export class Machine {
 
   /** @param keptLines how many lines of the trace are kept for display */
   constructor(seed: number, keptLines = 40) {
-    this.chance = chanceOf(seed);
+    this.chance = createChance(seed);
     this.#keptLines = keptLines;
   }
 

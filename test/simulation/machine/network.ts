@@ -203,7 +203,7 @@ export class SimulatedSocket extends Duplex {
     this.#sent.shift();
     if (!peer.node.isDead) {
       const { what } = first;
-      node.machine.note(`${this.name} ${Buffer.isBuffer(what) ? `${what.length} ${digestOf(what)}` : what}`);
+      node.machine.note(`${this.name} ${Buffer.isBuffer(what) ? `${what.length} ${computeDigest(what)}` : what}`);
       peer.#inContext(() => peer.node.run(() => peer.#receive(what)));
     }
     if (Buffer.isBuffer(first.what)) this.#sentBytes -= first.what.length;
@@ -244,7 +244,7 @@ export class SimulatedSocket extends Duplex {
 
 const failure = (code: string, message: string): Error => Object.assign(new Error(message), { code });
 
-const digestOf = (bytes: Buffer): string => createHash('sha1').update(bytes).digest('hex').slice(0, 8);
+const computeDigest = (bytes: Buffer): string => createHash('sha1').update(bytes).digest('hex').slice(0, 8);
 
 /** Connects the current node to a port. */
 export function connect(port: number, allowHalfOpen = false): SimulatedSocket {

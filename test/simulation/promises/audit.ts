@@ -44,7 +44,7 @@ export async function auditViolations(
       );
       const moves = events.filter(({ action }) => action === AuditAction.LEAD_STAGE_CHANGED);
       const isCorrected = events.some(({ action }) => action === AuditAction.LEAD_UPDATED);
-      violations.push(...changesOf(`the stage of ${id}`, moves, writes, { first: 'new', last: stage }));
+      violations.push(...listChanges(`the stage of ${id}`, moves, writes, { first: 'new', last: stage }));
       if (ofLead.some(({ contact, outcome }) => contact && 'answer' in outcome) && !isCorrected)
         violations.push(`no event records a correction of ${id}`);
     }
@@ -59,7 +59,7 @@ interface Write {
 }
 
 /** Compares events with the writes of a register, given its first and its last value. */
-function changesOf(
+function listChanges(
   what: string,
   newestFirst: readonly AuditEvent[],
   writes: readonly Write[],
@@ -94,7 +94,7 @@ function ofStudio(sim: Simulation, { id, memberIds }: KnownStudio, all: readonly
   const ofFields = Object.entries(OF_STUDIO).flatMap(([field, { action, first }]) => {
     const what = `${field} of ${id}`;
     const events = all.filter((event) => event.action === action);
-    return changesOf(what, events, sim.putsOf(what), { first, last: undefined });
+    return listChanges(what, events, sim.listPuts(what), { first, last: undefined });
   });
   const ofMembers = memberIds.flatMap((member) => {
     const what = `role of ${member} in ${id}`;
@@ -103,7 +103,7 @@ function ofStudio(sim: Simulation, { id, memberIds }: KnownStudio, all: readonly
       .filter(({ action }) => action === AuditAction.STUDIO_MEMBER_CHANGED)
       .filter(({ from, to }) => [from, to].some((text) => text?.startsWith(`${member} `)))
       .map((event) => ({ ...event, from: roleIn(event.from), to: roleIn(event.to) }));
-    return changesOf(what, events, sim.putsOf(what), { first: 'gone', last: undefined });
+    return listChanges(what, events, sim.listPuts(what), { first: 'gone', last: undefined });
   });
   return [...ofFields, ...ofMembers];
 }

@@ -8,7 +8,7 @@ type Creation = EventOf<'request'> & { readonly operation: { readonly name: 'cre
 const isCreation = (request: EventOf<'request'>): request is Creation => request.operation.name === 'create';
 
 /** Returns the idempotency key of the creation of an enquiry. */
-const keyOf = ({ note }: FinalEnquiry): string => note.split(' ', 1).join();
+const toKey = ({ note }: FinalEnquiry): string => note.split(' ', 1).join();
 
 /**
  * Compares kept enquiries with refused creations: each refusal that names a lead is kept there, once for each key, unless the
@@ -17,7 +17,7 @@ const keyOf = ({ note }: FinalEnquiry): string => note.split(' ', 1).join();
 export function enquiryViolations(sim: Simulation, leads: ReadonlyMap<string, readonly FinalLead[]>): string[] {
   const creations = Map.groupBy(sim.history.of('request').filter(isCreation), ({ studioId }) => studioId);
   return [...leads].flatMap(([studioId, ofStudio]) => {
-    const puts = sim.putsOf(`keeping of ${studioId}`);
+    const puts = sim.listPuts(`keeping of ${studioId}`);
     /** Whether the setting may have had a value while a request was in flight; it is on at first. */
     const isPossible = (value: 'kept' | 'not kept', { span }: Creation) => {
       const isFirst = !puts.some((put) => put.isDone && put.span.end < span.begin);
@@ -26,11 +26,11 @@ export function enquiryViolations(sim: Simulation, leads: ReadonlyMap<string, re
     const asked = Map.groupBy(creations.get(studioId) ?? [], ({ operation }) => operation.lead.idempotencyKey);
     const refused = [...asked.values()].flat().filter(({ answer }) => answer?.code === 'integration_lead_already_open');
     return ofStudio.flatMap(({ id, enquiries }) => {
-      const keys = enquiries.map(keyOf);
+      const keys = enquiries.map(toKey);
       const twice = keys.length > new Set(keys).size ? [`${id} has kept a key twice: ${keys.join(', ')}`] : [];
       const foreign = enquiries.filter((enquiry) => {
         const may = asked
-          .get(keyOf(enquiry))
+          .get(toKey(enquiry))
           ?.filter((creation) => isPossible('kept', creation) && mayBeKept(id, creation));
         return !may?.some(({ operation }) => isSame(operation.lead, enquiry));
       });

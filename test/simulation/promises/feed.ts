@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
 import type { WatchLeadChangesResponse } from '../../../proto/gen/leadintake/v1/lead_intake_pb.ts';
 import { consumeFeed } from '../../support/feed-consumer.ts';
-import { chanceOf } from '../../tools/chance.ts';
+import { createChance } from '../../tools/chance.ts';
 import { type FinalLead, finalLead } from '../final-state.ts';
 import { now } from '../history.ts';
 import { type KeptConsumer, keptConsumers } from '../scenarios/named-consumers.ts';
@@ -64,10 +64,10 @@ export function followFeed(
     const core = { ...others, leads: { ...leads, watchLeadChanges } };
     while (isLong && !ending.signal.aborted) {
       const signal = AbortSignal.any([ending.signal, AbortSignal.timeout(AWAKE_MS)]);
-      await consumeFeed(core, copy, chanceOf(index), { signal, watches, fail, taken });
+      await consumeFeed(core, copy, createChance(index), { signal, watches, fail, taken });
       await sleep(ASLEEP_MS, undefined, { signal: ending.signal }).catch(() => {});
     }
-    await consumeFeed(core, copy, chanceOf(index), { signal: over.signal, watches, fail, taken });
+    await consumeFeed(core, copy, createChance(index), { signal: over.signal, watches, fail, taken });
   });
 
   /** Waits until nothing waits for a consumer; returns the changes that still do. */
@@ -117,7 +117,7 @@ export function followFeed(
       // Wakes the consumers that were asleep.
       const woken = named.map(({ name, copy, taken }, index) =>
         // A watching consumer gets waiting changes without a new call.
-        consumeFeed(sim.crmAt(index), copy, chanceOf(index), {
+        consumeFeed(sim.crmAt(index), copy, createChance(index), {
           signal: over.signal,
           watches: index % 2 === 0,
           consumer: name,

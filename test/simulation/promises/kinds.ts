@@ -1,7 +1,7 @@
 import { type Lead, type LeadChange, LeadChangeKind } from '../../../proto/gen/leadintake/v1/lead_intake_pb.ts';
 import { when } from '../history.ts';
 import type { KeptConsumer } from '../scenarios/named-consumers.ts';
-import { contactOf, stageOf } from '../scenarios/operations.ts';
+import { toContact, toStage } from '../scenarios/operations.ts';
 import type { Simulation } from '../simulation.ts';
 
 /** The known part of a lead's state at a revision, after the creation of a consumer. */
@@ -21,14 +21,14 @@ const KINDS = [
   [LeadChangeKind.ERASED, 'erased'],
 ] as const;
 
-const nameOf = (kind: LeadChangeKind) => Object.entries(LeadChangeKind).find(([, each]) => each === kind)?.[0];
+const findName = (kind: LeadChangeKind) => Object.entries(LeadChangeKind).find(([, each]) => each === kind)?.[0];
 
-const personOf = (displayName: string, contact: { readonly value: string }) => `${displayName} ${contact.value}`;
+const describePerson = (displayName: string, contact: { readonly value: string }) => `${displayName} ${contact.value}`;
 
-const knownOf = (lead: Lead, revision: bigint): Known => ({
+const toKnown = (lead: Lead, revision: bigint): Known => ({
   revision,
-  stage: stageOf(lead),
-  ...(!lead.eraseTime && { person: personOf(lead.displayName, contactOf(lead)) }),
+  stage: toStage(lead),
+  ...(!lead.eraseTime && { person: describePerson(lead.displayName, toContact(lead)) }),
   erased: String(lead.eraseTime !== undefined),
 });
 
@@ -54,19 +54,25 @@ export function kindViolations(sim: Simulation, { name, studioIds, createdMs, ta
     const { id } = JSON.parse(answer.text).lead;
     if (created.has(id) || (begun.get(idempotencyKey) ?? 0) < createdMs) continue;
     created.set(id, when(span));
-    note(id, { revision: -1n, stage: 'new', person: personOf(displayName, contact), enquiries: '', erased: 'false' });
+    note(id, {
+      revision: -1n,
+      stage: 'new',
+      person: describePerson(displayName, contact),
+      enquiries: '',
+      erased: 'false',
+    });
   }
   for (const { studioId, leadId, outcome, span } of sim.history.of('change')) {
     // A command prints no revision.
     if (!('answer' in outcome) || !outcome.answer || !isOwn(studioId) || span.begin < createdMs) continue;
     const { lead, revision } = outcome.answer as { readonly lead?: Lead; readonly revision: bigint };
-    if (lead) note(leadId, knownOf(lead, revision));
+    if (lead) note(leadId, toKnown(lead, revision));
   }
   for (const [leadId, changes] of taken)
     note(
       leadId,
       ...changes.map(({ lead, revision }) => ({
-        ...knownOf(lead as Lead, revision),
+        ...toKnown(lead as Lead, revision),
         enquiries: `${lead?.enquiries.map(({ id }) => id)}`,
       })),
     );
@@ -75,7 +81,7 @@ export function kindViolations(sim: Simulation, { name, studioIds, createdMs, ta
   const lacks = (leadId: string, kind: LeadChangeKind, why: string, change: LeadChange | undefined) => {
     const kinds = change?.kinds.map((each) => each.kind) ?? [];
     if (kinds.includes(kind)) return [];
-    return `consumer "${name}" is told ${kinds.map(nameOf)} of ${leadId} at ${change?.revision}, but not ${nameOf(kind)}: ${why}`;
+    return `consumer "${name}" is told ${kinds.map(findName)} of ${leadId} at ${change?.revision}, but not ${findName(kind)}: ${why}`;
   };
   return [
     ...[...taken].flatMap(([leadId, [first]]) =>

@@ -41,7 +41,7 @@ export function leadViolations(
     const verdict = explain(
       group.map(({ observed }) => observed),
       new Map() as Leads,
-      idOf,
+      findId,
     );
     if (verdict.is === 'unexplained')
       violations.push(`the answers of ${studioId} have no order that explains them: ${verdict.report}`);
@@ -53,7 +53,7 @@ export function leadViolations(
 const IDS = new WeakMap<Leads, string>();
 
 /** Returns a text for each state, cached because states are immutable and many operations do not change them. */
-function idOf(leads: Leads): string {
+function findId(leads: Leads): string {
   const known = IDS.get(leads);
   if (known !== undefined) return known;
   const lines = [...leads].map(
@@ -199,9 +199,9 @@ class LeadModel {
       const lead = leads.get(leadId);
       if (!lead) return undefined;
       const after = { ...lead, ...(stage && { stage }), ...(contact && { contact }) };
-      const claims = isOpen(after.stage) && (contact !== undefined || !isOpen(lead.stage));
+      const keys = isOpen(after.stage) && (contact !== undefined || !isOpen(lead.stage));
       const rivals = (how: 'surely' | 'possibly') =>
-        claims ? this.#openFor(leads, after.contact, how).filter((id) => id !== leadId) : [];
+        keys ? this.#openFor(leads, after.contact, how).filter((id) => id !== leadId) : [];
       if ('refused' in outcome) {
         const possible = rivals('possibly');
         const isRight = outcome.refused === 'LEAD_ALREADY_OPEN' && possible.length > 0;
@@ -290,12 +290,12 @@ function connected(all: readonly About[], model: LeadModel): About[][] {
   const join = (a: string, b: string) => parents.set(find(a), find(b));
   for (const { about } of all) for (const name of about) join(name, about[0] as string);
   const contacts = [...new Set(all.flatMap(({ about }) => about.filter((name) => name.startsWith('contact '))))];
-  const contactOf = (name: string) => {
+  const findContact = (name: string) => {
     const [, type, ...rest] = name.split(' ');
     return { type: type as 'email' | 'phone', value: rest.join(' ') };
   };
   for (const [index, a] of contacts.entries()) {
-    for (const b of contacts.slice(index + 1)) if (model.areRelated(contactOf(a), contactOf(b))) join(a, b);
+    for (const b of contacts.slice(index + 1)) if (model.areRelated(findContact(a), findContact(b))) join(a, b);
   }
   for (const each of all) {
     const root = find(each.about[0] as string);

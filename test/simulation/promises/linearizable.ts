@@ -26,14 +26,14 @@ export type Verdict =
  * Searches for an order that explains all observations, in which each operation takes effect at one moment of its span: checks
  * that the history is *linearizable* (Herlihy and Wing). Uses the algorithm of Wing and Gong with Lowe's memoization.
  *
- * @param idOf returns the same text for equal states
+ * @param findId returns the same text for equal states
  * @param maxStates the number of search nodes after which the search gives up: many times the number needed when an order
  *   exists. Operations with an unknown outcome multiply the nodes
  */
 export function explain<State>(
   observed: readonly Observed<State>[],
   first: State,
-  idOf: (state: State) => string,
+  findId: (state: State) => string,
   maxStates = 20_000,
 ): Verdict {
   const byBegin = observed.toSorted((a, b) => a.span.begin - b.span.begin);
@@ -72,11 +72,11 @@ export function explain<State>(
 
   function continues(state: State, firstLeft: number): boolean {
     const next = possible(firstLeft);
-    const place = placeOf(state, firstLeft);
+    const place = describePosition(state, firstLeft);
     if (visited.has(place) || visited.size >= maxStates) return false;
     visited.add(place);
     if (!farthest || taken.size >= farthest.count)
-      farthest = { state: idOf(state), count: taken.size, next: next.known };
+      farthest = { state: findId(state), count: taken.size, next: next.known };
     // Among operations with the same effect, trying the first is enough.
     const guesses = new Map(next.guessed.toReversed().map((each) => [each.guess, each]));
     for (const each of [...next.known, ...guesses.values()]) {
@@ -104,12 +104,12 @@ export function explain<State>(
   }
 
   /** Returns a memoization key: equal for search nodes from which the same states are reachable. */
-  function placeOf(state: State, firstLeft: number): string {
+  function describePosition(state: State, firstLeft: number): string {
     const ahead: number[] = [];
     for (let index = firstLeft; index < known.length; index += 1) {
       if (taken.has(known[index] as Observed<State>)) ahead.push(index);
     }
     const guesses = guessed.flatMap((each, index) => (taken.has(each) ? [index] : []));
-    return `${firstLeft} ${ahead} ${guesses} ${idOf(state)}`;
+    return `${firstLeft} ${ahead} ${guesses} ${findId(state)}`;
   }
 }

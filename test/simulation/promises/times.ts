@@ -1,5 +1,5 @@
 import { now, possibleValues, type Span, when } from '../history.ts';
-import { clockOf } from '../scenarios/clocks.ts';
+import { describeClock } from '../scenarios/clocks.ts';
 import type { Simulation } from '../simulation.ts';
 
 /** How long ids may stay ahead of a clock that was set back; milliseconds. */
@@ -32,14 +32,16 @@ export function timeViolations(sim: Simulation): string[] {
     const made = changes.get(id)?.filter(({ outcome }) => !('refused' in outcome)).length ?? 0;
     const times = new Set(ofLead.map(({ updatedAt }) => updatedAt));
     const tooMany = times.size > made + 1 ? [`${id} has ${[...times]} as updatedAt after ${made} changes`] : [];
-    return [...tooMany, ...violationsOf(ofLead)];
+    return [...tooMany, ...findViolations(ofLead)];
   });
   return [...ofLeads, ...ahead(sim)];
 }
 
 /** Returns how far the clocks of some parts may have been ahead while something happened; seconds. */
 export function possiblyAhead(sim: Simulation, isOf: RegExp = /./): (span: Span) => number {
-  const puts = sim.world.clocks.filter(({ name }) => isOf.test(name)).map(({ name }) => sim.putsOf(clockOf(name)));
+  const puts = sim.world.clocks
+    .filter(({ name }) => isOf.test(name))
+    .map(({ name }) => sim.listPuts(describeClock(name)));
   return (span) => Math.max(0, ...puts.flatMap((ofClock) => [...possibleValues(ofClock, span)].map(Number)));
 }
 
@@ -55,7 +57,7 @@ function ahead(sim: Simulation): string[] {
   });
 }
 
-function violationsOf(reads: readonly LeadRead[]): string[] {
+function findViolations(reads: readonly LeadRead[]): string[] {
   const violations = new Set<string>();
   const stages = new Map<string, string>();
   for (const { span, id, stage, createdAt, updatedAt } of reads) {

@@ -27,27 +27,29 @@ export function walkViolations(sim: Simulation, finalLeads: ReadonlyMap<string, 
         : [],
     );
   const known = new Set(
-    [...finalLeads].flatMap(([studioId, leads]) => leads.map(({ id }) => nameOf({ studioId, id }))),
+    [...finalLeads].flatMap(([studioId, leads]) => leads.map(({ id }) => describeLead({ studioId, id }))),
   );
   return [...lists(sim), ...exported(sim), ...atLast(finalLeads)].flatMap((walk) => {
     const { what, leads, isNewestFirst, begin, isWhole, isOf, sinceMs = null } = walk;
-    const names = leads.map(nameOf);
+    const names = leads.map(describeLead);
     const sorted = [...new Set(names)].sort();
     const violations: string[] = [];
     if (sinceMs !== null) violations.push(...changeViolations(walk));
     else if (`${isNewestFirst ? sorted.toReversed() : sorted}` !== `${names}`)
       violations.push(`${what} is not in order, each lead once: ${names.join(', ')}`);
-    const unknown = leads.filter((lead) => finalLeads.has(lead.studioId) && !known.has(nameOf(lead))).map(nameOf);
+    const unknown = leads
+      .filter((lead) => finalLeads.has(lead.studioId) && !known.has(describeLead(lead)))
+      .map(describeLead);
     if (unknown.length > 0) violations.push(`${what} has leads that do not exist in the end: ${unknown.join(', ')}`);
     if (!isWhole) return violations;
     const sent = new Set(names);
     // A lead that was created since a time has also changed since.
     const isDue = ({ createdAt }: { createdAt: string }) => sinceMs === null || Date.parse(createdAt) >= sinceMs;
     const missing = acknowledged.filter(
-      (lead) => lead.end < begin && isOf(lead.studioId) && isDue(lead) && !sent.has(nameOf(lead)),
+      (lead) => lead.end < begin && isOf(lead.studioId) && isDue(lead) && !sent.has(describeLead(lead)),
     );
     if (missing.length > 0)
-      violations.push(`${what} lacks ${missing.map(nameOf).join(', ')}, acknowledged before it began`);
+      violations.push(`${what} lacks ${missing.map(describeLead).join(', ')}, acknowledged before it began`);
     return violations;
   });
 }
@@ -56,19 +58,19 @@ export function walkViolations(sim: Simulation, finalLeads: ReadonlyMap<string, 
 function changeViolations({ what, leads, sinceMs }: Walk): string[] {
   const inOrder = leads.every((lead, index) => {
     const before = leads[index - 1];
-    return before === undefined || placeOf(before) < placeOf(lead);
+    return before === undefined || describePosition(before) < describePosition(lead);
   });
-  const old = leads.filter(({ updatedMs = 0 }) => updatedMs < (sinceMs ?? 0)).map(nameOf);
+  const old = leads.filter(({ updatedMs = 0 }) => updatedMs < (sinceMs ?? 0)).map(describeLead);
   return [
-    ...(inOrder ? [] : [`${what} is not in the order of changes: ${leads.map(placeOf).join(', ')}`]),
+    ...(inOrder ? [] : [`${what} is not in the order of changes: ${leads.map(describePosition).join(', ')}`]),
     ...(old.length === 0 ? [] : [`${what} has leads that have not changed since: ${old.join(', ')}`]),
   ];
 }
 
-const placeOf = ({ studioId, id, updatedMs }: Leads[number]): string => `${studioId} ${updatedMs} ${id}`;
+const describePosition = ({ studioId, id, updatedMs }: Leads[number]): string => `${studioId} ${updatedMs} ${id}`;
 
 /** A sort key: a space sorts before every character of an id. */
-const nameOf = ({ studioId, id }: Leads[number]): string => `${studioId} ${id}`;
+const describeLead = ({ studioId, id }: Leads[number]): string => `${studioId} ${id}`;
 
 function lists({ history }: Simulation): Walk[] {
   const pages = history

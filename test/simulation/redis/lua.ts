@@ -25,7 +25,7 @@ lua.global.set('redis', {
 });
 
 /** @param called `redis.call`; its errors end the script and reach the caller unchanged */
-export function scriptOf(text: string, called: Call): Script {
+export function compileScript(text: string, called: Call): Script {
   const script: Script = lua.doStringSync(`return function(KEYS, ARGV) ${text}\nend`);
   return (keys, args) => {
     [call, thrown] = [called, undefined];

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { createServer, type Server, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type LuaValue, type Script, scriptOf } from './lua.ts';
+import { compileScript, type LuaValue, type Script } from './lua.ts';
 
 /** A text and its expiry; milliseconds since 1970, undefined: never. */
 export interface Entry {
@@ -105,7 +105,7 @@ export class RedisServer {
       socket.destroy();
       return;
     }
-    const reply = bytesOf(this.#replyTo(words));
+    const reply = toBytes(this.#replyTo(words));
     if (which < 0.5) this.#silent.add(socket);
     if (this.#silent.has(socket)) return;
     if (which === 1) socket.write(reply);
@@ -131,11 +131,11 @@ export class RedisServer {
     if (name === 'EVAL' && !this.#scripts.has(hash))
       this.#scripts.set(
         hash,
-        scriptOf(which, (command, ...values) => luaOf(this.#run(command, values.map(String)))),
+        compileScript(which, (command, ...values) => toLua(this.#run(command, values.map(String)))),
       );
     const script = this.#scripts.get(hash);
     if (!script) throw new RedisError('NOSCRIPT No matching script. Please use EVAL.');
-    return replyOf(script(rest.slice(0, Number(count)), rest.slice(Number(count))));
+    return toReply(script(rest.slice(0, Number(count)), rest.slice(Number(count))));
   }
 
   /** Runs the commands that scripts use, too. */
@@ -198,21 +198,21 @@ export class RedisServer {
 }
 
 /** Returns the form in which a script gets a reply. */
-function luaOf(reply: Reply): LuaValue {
+function toLua(reply: Reply): LuaValue {
   if (reply === null) return false;
   if (reply instanceof Status) return { ok: reply.text };
-  return typeof reply === 'object' ? reply.map(luaOf) : reply;
+  return typeof reply === 'object' ? reply.map(toLua) : reply;
 }
 
 /** Returns the form in which a client gets the result of a script. */
-function replyOf(value: LuaValue): Reply {
+function toReply(value: LuaValue): Reply {
   if (value === null || value === false) return null;
   if (value === true) return 1;
   if (typeof value === 'number') return Math.trunc(value);
-  return typeof value === 'string' ? value : Object.values(value).map(replyOf);
+  return typeof value === 'string' ? value : Object.values(value).map(toReply);
 }
 
-const bytesOf = (reply: Reply | RedisError): Buffer => Buffer.from(written(reply), 'latin1');
+const toBytes = (reply: Reply | RedisError): Buffer => Buffer.from(written(reply), 'latin1');
 
 /** Encodes a reply in RESP3; each character of a text is a byte. */
 function written(reply: Reply | RedisError): string {

@@ -1,8 +1,8 @@
 import { BSON, type Document, Long } from 'mongodb';
 import { type Change, Collection, type Data, ID_INDEX, type IndexSpec } from './data.ts';
 import { aggregated, projected } from './queries.ts';
-import { MAX_DOCUMENT_BYTES, seedOf, updateOf } from './updates.ts';
-import { NotSimulated, Refusal, textOf } from './values.ts';
+import { compileUpdate, MAX_DOCUMENT_BYTES, makeSeed } from './updates.ts';
+import { NotSimulated, Refusal, toText } from './values.ts';
 
 /* The commands that the product and tests send. */
 
@@ -30,7 +30,7 @@ export interface Primary {
   /** Adds an entry to the log, and applies it. */
   append(change: Change, statement?: Statement): void;
   /** Returns the reply of a statement that was executed. */
-  resultOf(transaction: string, id: number): StatementResult | undefined;
+  findResult(transaction: string, id: number): StatementResult | undefined;
   /** Lets other commands run. @throws Refusal when the member is no longer primary */
   yield(): Promise<void>;
 }
@@ -40,9 +40,9 @@ const LATEST = Number.POSITIVE_INFINITY;
 /** The number of documents in the first part of a result. */
 const FIRST_BATCH = 101;
 
-const namespaceOf = (command: Document): string => `${command.$db}.${Object.values(command)[0]}`;
+const toNamespace = (command: Document): string => `${command.$db}.${Object.values(command)[0]}`;
 
-const collectionOf = ({ data }: Primary, namespace: string): Collection =>
+const findCollection = ({ data }: Primary, namespace: string): Collection =>
   data.collections.get(namespace) ?? new Collection();
 
 function existing({ data }: Primary, namespace: string): Collection {
@@ -76,8 +76,8 @@ export const COMMANDS: Readonly<Record<string, CommandKind>> = {
     run(primary, command, namespace) {
       const { filter = {}, sort, projection, skip, limit, batchSize } = command;
       const amount = { sort, skip: Number(skip ?? 0), limit: Number(limit ?? 0) };
-      const found = collectionOf(primary, namespace).find(primary.readAt(command), filter, amount);
-      return partOf(
+      const found = findCollection(primary, namespace).find(primary.readAt(command), filter, amount);
+      return applyPart(
         primary,
         namespace,
         found.map((document) => projected(document, projection)),
@@ -90,8 +90,8 @@ export const COMMANDS: Readonly<Record<string, CommandKind>> = {
     fields: ['pipeline'],
     run(primary, command, namespace) {
       const [{ $match = {} } = {}] = command.pipeline;
-      const found = collectionOf(primary, namespace).find(primary.readAt(command), $match);
-      return partOf(primary, namespace, aggregated(found, command.pipeline), command.cursor?.batchSize);
+      const found = findCollection(primary, namespace).find(primary.readAt(command), $match);
+      return applyPart(primary, namespace, aggregated(found, command.pipeline), command.cursor?.batchSize);
     },
   },
 
@@ -101,7 +101,7 @@ export const COMMANDS: Readonly<Record<string, CommandKind>> = {
       const rest = primary.cursors.get(`${getMore}`);
       if (!rest) throw new Refusal(43, 'CursorNotFound', `cursor id ${getMore} not found`);
       primary.cursors.delete(`${getMore}`);
-      return partOf(primary, `${$db}.${collection}`, rest, batchSize ?? LATEST, getMore);
+      return applyPart(primary, `${$db}.${collection}`, rest, batchSize ?? LATEST, getMore);
     },
   },
 
@@ -118,7 +118,7 @@ export const COMMANDS: Readonly<Record<string, CommandKind>> = {
     fields: ['documents', 'ordered', 'stmtIds', 'stmtId', 'bypassEmptyTsReplacement'],
     run: (primary, command, namespace) =>
       eachStatement(primary, command, command.documents, (document) => {
-        const collection = collectionOf(primary, namespace);
+        const collection = findCollection(primary, namespace);
         if (BSON.calculateObjectSize(document) > MAX_DOCUMENT_BYTES)
           throw new Refusal(10334, 'BSONObjectTooLarge', 'object to insert too large');
         return { changes: [inserted(collection, namespace, document)], result: { n: 1 } };
@@ -133,11 +133,11 @@ export const COMMANDS: Readonly<Record<string, CommandKind>> = {
         const [unknown] = Object.keys(others);
         if (unknown) throw new NotSimulated(`the field ${unknown} of an update`);
         const { $setOnInsert, ...update } = u;
-        const change = updateOf(update);
-        const collection = collectionOf(primary, namespace);
+        const change = compileUpdate(update);
+        const collection = findCollection(primary, namespace);
         const found = collection.find(LATEST, q, { limit: multi ? 0 : 1 });
         if (found.length === 0 && upsert) {
-          const document = change({ ...seedOf(q), ...$setOnInsert });
+          const document = change({ ...makeSeed(q), ...$setOnInsert });
           const changes = [inserted(collection, namespace, document)];
           return { changes, result: { n: 1, nModified: 0, upserted: document._id } };
         }
@@ -145,7 +145,7 @@ export const COMMANDS: Readonly<Record<string, CommandKind>> = {
           const document = change(before);
           if (document === before) return [];
           collection.expectUnique(namespace, document);
-          return [{ kind: 'document', namespace, id: textOf(document._id), document }];
+          return [{ kind: 'document', namespace, id: toText(document._id), document }];
         });
         return { changes, result: { n: found.length, nModified: changes.length } };
       }),
@@ -156,9 +156,9 @@ export const COMMANDS: Readonly<Record<string, CommandKind>> = {
     fields: ['deletes', 'ordered', 'stmtIds', 'stmtId'],
     run: (primary, command, namespace) =>
       eachStatement(primary, command, command.deletes, ({ q, limit }) => {
-        const found = collectionOf(primary, namespace).find(LATEST, q, { limit: Number(limit) });
+        const found = findCollection(primary, namespace).find(LATEST, q, { limit: Number(limit) });
         const changes = found.map(
-          ({ _id }): Change => ({ kind: 'document', namespace, id: textOf(_id), document: undefined }),
+          ({ _id }): Change => ({ kind: 'document', namespace, id: toText(_id), document: undefined }),
         );
         return { changes, result: { n: found.length } };
       }),
@@ -169,7 +169,7 @@ export const COMMANDS: Readonly<Record<string, CommandKind>> = {
     run(primary, _, namespace) {
       const collection = existing(primary, namespace);
       const ready = [ID_INDEX, ...collection.indexes.values()].map((spec) => ({ v: 2, ...spec }));
-      return partOf(primary, namespace, ready);
+      return applyPart(primary, namespace, ready);
     },
   },
 
@@ -204,10 +204,10 @@ export function commandKind(command: Document): CommandKind {
 }
 
 export const run = async (primary: Primary, command: Document): Promise<Document> =>
-  commandKind(command).run(primary, command, namespaceOf(command));
+  commandKind(command).run(primary, command, toNamespace(command));
 
 /** Returns as many documents as fit into one reply; a cursor holds the rest. */
-function partOf(
+function applyPart(
   { cursors }: Primary,
   ns: string,
   documents: readonly Document[],
@@ -228,7 +228,7 @@ function partOf(
 
 /** @throws Refusal when an index has the same value for another document */
 function inserted(collection: Collection, namespace: string, document: Document): Change {
-  const id = textOf(document._id);
+  const id = toText(document._id);
   if (collection.get(id, LATEST)) {
     const details = { keyPattern: ID_INDEX.key, keyValue: { _id: document._id } };
     throw new Refusal(
@@ -249,7 +249,7 @@ async function eachStatement(
   statements: readonly Document[],
   execute: (statement: Document) => { readonly changes: readonly Change[]; readonly result: StatementResult },
 ): Promise<Document> {
-  const transaction = txnNumber === undefined ? undefined : `${textOf(lsid.id)} ${txnNumber}`;
+  const transaction = txnNumber === undefined ? undefined : `${toText(lsid.id)} ${txnNumber}`;
   const results: StatementResult[] = [];
   const upserted: Document[] = [];
   const writeErrors: Document[] = [];
@@ -257,7 +257,7 @@ async function eachStatement(
     await primary.yield();
     const id = Number(stmtIds?.[index] ?? Number(stmtId) + index);
     try {
-      let result = transaction === undefined ? undefined : primary.resultOf(transaction, id);
+      let result = transaction === undefined ? undefined : primary.findResult(transaction, id);
       if (!result) {
         const executed = execute(statement);
         result = executed.result;
@@ -281,15 +281,15 @@ async function eachStatement(
 }
 
 /** Returns the properties that distinguish two indexes of one key. */
-const signatureOf = ({ name: _, v, background, ...signature }: IndexSpec & { v?: unknown; background?: unknown }) =>
-  textOf({ unique: false, ...signature });
+const findSignature = ({ name: _, v, background, ...signature }: IndexSpec & { v?: unknown; background?: unknown }) =>
+  toText({ unique: false, ...signature });
 
 function createIndex(primary: Primary, namespace: string, spec: IndexSpec): void {
   const collection = primary.data.collections.get(namespace);
   const indexes = [...(collection?.indexes.values() ?? [])];
   const namesake = indexes.find(({ name }) => name === spec.name);
-  if (namesake && signatureOf(namesake) === signatureOf(spec)) return;
-  if (indexes.some((each) => each === namesake || signatureOf(each) === signatureOf(spec)))
+  if (namesake && findSignature(namesake) === findSignature(spec)) return;
+  if (indexes.some((each) => each === namesake || findSignature(each) === findSignature(spec)))
     throw new NotSimulated('an index beside another of its name or its key');
   if (collection && collection.all(LATEST).length > 0) throw new NotSimulated('an index of what is stored already');
   primary.append({ kind: 'index', namespace, spec });

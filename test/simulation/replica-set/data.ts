@@ -1,6 +1,6 @@
 import type { Document } from 'mongodb';
-import { isCondition, matcherOf, sorted } from './queries.ts';
-import { Refusal, textOf, valuesAt } from './values.ts';
+import { compileMatcher, isCondition, sorted } from './queries.ts';
+import { Refusal, toText, valuesAt } from './values.ts';
 
 /* The data of a member of the replica set after each entry of its log. */
 
@@ -32,14 +32,14 @@ interface Version {
 /** Finds the ids of documents by any text of any version. */
 class Lookup {
   readonly #ids = new Map<string, Set<string>>();
-  readonly textsOf: (document: Document) => readonly string[];
+  readonly toTexts: (document: Document) => readonly string[];
 
   constructor(textsOf: (document: Document) => readonly string[]) {
-    this.textsOf = textsOf;
+    this.toTexts = textsOf;
   }
 
   add(id: string, document: Document): void {
-    for (const text of this.textsOf(document)) {
+    for (const text of this.toTexts(document)) {
       const ids = this.#ids.get(text);
       if (ids) ids.add(id);
       else this.#ids.set(text, new Set([id]));
@@ -51,19 +51,19 @@ class Lookup {
   }
 }
 
-const pathOf = (field: string): string[] => field.split('.');
+const splitPath = (field: string): string[] => field.split('.');
 
 /** Returns the indexed values of a field: each element of an array, and null if it is missing. */
 function indexedValues(document: Document, field: string): string[] {
-  const values = valuesAt(document, pathOf(field));
+  const values = valuesAt(document, splitPath(field));
   const texts = values.flatMap((value) =>
-    Array.isArray(value) ? (value.length === 0 ? ['nothing'] : value.map(textOf)) : [textOf(value)],
+    Array.isArray(value) ? (value.length === 0 ? ['nothing'] : value.map(toText)) : [toText(value)],
   );
   return [...new Set(texts.length === 0 ? ['null'] : texts)];
 }
 
 /** Returns the entries of an index for a document. */
-function entriesOf({ key }: IndexSpec, document: Document): string[] {
+function indexEntries({ key }: IndexSpec, document: Document): string[] {
   const values = Object.keys(key).map((field) => indexedValues(document, field));
   return values.reduce(
     (entries: string[], each) => entries.flatMap((entry) => each.map((text) => `${entry} ${text}`)),
@@ -83,7 +83,7 @@ export class Collection {
     this.indexes.set(spec.name, spec);
     const added: Lookup[] = [];
     if (spec.unique) {
-      const lookup = new Lookup((document) => entriesOf(spec, document));
+      const lookup = new Lookup((document) => indexEntries(spec, document));
       this.#unique.set(spec.name, lookup);
       added.push(lookup);
     }
@@ -113,13 +113,13 @@ export class Collection {
 
   /** @throws Refusal when another document has an entry of a unique index */
   expectUnique(namespace: string, document: Document): void {
-    const id = textOf(document._id);
+    const id = toText(document._id);
     for (const [name, lookup] of this.#unique) {
       const spec = this.indexes.get(name) as IndexSpec;
-      for (const entry of lookup.textsOf(document)) {
+      for (const entry of lookup.toTexts(document)) {
         for (const other of lookup.find(entry)) {
           const latest = other === id ? undefined : this.get(other, Number.POSITIVE_INFINITY);
-          if (latest && lookup.textsOf(latest).includes(entry)) throw duplicate(namespace, spec, document);
+          if (latest && lookup.toTexts(latest).includes(entry)) throw duplicate(namespace, spec, document);
         }
       }
     }
@@ -138,7 +138,7 @@ export class Collection {
   ) {
     const ids = this.#candidates(filter);
     const documents = ids ? [...ids].flatMap((id) => this.get(id, at) ?? []) : this.all(at);
-    const found = sorted(documents.filter(matcherOf(filter)), sort);
+    const found = sorted(documents.filter(compileMatcher(filter)), sort);
     return found.slice(skip, limit === 0 ? undefined : skip + limit);
   }
 
@@ -155,7 +155,7 @@ export class Collection {
         ? (condition.$in ?? (condition.$eq && [condition.$eq]))
         : [condition];
       if (!wanted || wanted.some((value) => value instanceof RegExp || Array.isArray(value))) return [];
-      const texts = wanted.map(textOf);
+      const texts = wanted.map(toText);
       if (field === '_id') return [new Set(texts)];
       const lookup = this.#byField.get(field);
       return lookup ? [new Set(texts.flatMap((text) => [...lookup.find(text)]))] : [];
@@ -168,7 +168,7 @@ export class Collection {
 }
 
 function duplicate(namespace: string, { name, key }: IndexSpec, document: Document): Refusal {
-  const values = Object.keys(key).map((field) => [field, valuesAt(document, pathOf(field))[0] ?? null]);
+  const values = Object.keys(key).map((field) => [field, valuesAt(document, splitPath(field))[0] ?? null]);
   const message = `E11000 duplicate key error collection: ${namespace} index: ${name}`;
   return new Refusal(11000, 'DuplicateKey', message, { keyPattern: key, keyValue: Object.fromEntries(values) });
 }

@@ -412,7 +412,7 @@ export class Member {
       else socket.write(replyTo(message, this.#withTimes(command, { ...this.#hello(), ok: 1 })));
       return;
     }
-    const loss = this.#around.weather.lossOf(name);
+    const loss = this.#around.weather.findLoss(name);
     if (loss === 'request') {
       socket.destroy();
       return;
@@ -471,9 +471,9 @@ export class Member {
     let reply: Document;
     try {
       const kind = commandKind(command);
-      const given = weather.replyOf(name);
+      const given = weather.changeReply(name);
       if (given) return given;
-      await sleep(weather.delayOf(name));
+      await sleep(weather.findDelay(name));
       if (performance.now() > untilMs) throw expired();
       if (!kind.isOfServer) await this.#expectReadable(command, untilMs);
       reply = { ...(await run(this.#asPrimary(), command)), ok: 1 };
@@ -525,7 +525,7 @@ export class Member {
       cursors: this.#cursors,
       readAt: ({ readConcern }) => (readConcern?.level === 'majority' ? this.#commitPoint : this.#disk.log.length),
       append: (change, statement) => this.#append(change, statement),
-      resultOf: (transaction, id) => this.#applied.statement(transaction, id)?.result,
+      findResult: (transaction, id) => this.#applied.statement(transaction, id)?.result,
       async yield() {
         const { weather } = member.#around;
         if (weather.yields()) await sleep(0);

@@ -1,5 +1,15 @@
 import type { Document } from 'mongodb';
-import { areEqual, compare, fieldOf, isObject, kindOf, NotSimulated, textOf, valuesAt, withField } from './values.ts';
+import {
+  areEqual,
+  compare,
+  findField,
+  findKind,
+  isObject,
+  NotSimulated,
+  toText,
+  valuesAt,
+  withField,
+} from './values.ts';
 
 /* Filters, projections, orders and pipelines, as far as the product uses them. */
 
@@ -10,18 +20,18 @@ export const isCondition = (value: unknown): value is Document =>
 /** A compiled filter, created once for all documents. */
 export type Matcher = (document: Document) => boolean;
 
-export function matcherOf(filter: Document): Matcher {
+export function compileMatcher(filter: Document): Matcher {
   return allOf(
     Object.entries(filter).map(([name, condition]): Matcher => {
       if (name === '$or') {
-        const each = (condition as Document[]).map(matcherOf);
+        const each = (condition as Document[]).map(compileMatcher);
         return (document) => each.some((one) => one(document));
       }
-      if (name === '$and') return allOf((condition as Document[]).map(matcherOf));
+      if (name === '$and') return allOf((condition as Document[]).map(compileMatcher));
       if (name === '$expr') return (document) => evaluate(document, condition) === true;
       if (name.startsWith('$')) throw new NotSimulated(`${name} in a filter`);
       const path = name.split('.');
-      const isMet = testOf(condition);
+      const isMet = compileTest(condition);
       return (document) => isMet(valuesAt(document, path));
     }),
   );
@@ -52,8 +62,8 @@ const equals = (wanted: unknown): Test =>
 const isOrdered =
   (isMet: (order: number) => boolean) =>
   (wanted: unknown): Test => {
-    const kind = kindOf(wanted);
-    return someOf((value) => kindOf(value) === kind && isMet(compare(value, wanted)));
+    const kind = findKind(wanted);
+    return someOf((value) => findKind(value) === kind && isMet(compare(value, wanted)));
   };
 
 function isAnyOf(wanted: readonly unknown[]): Test {
@@ -61,8 +71,8 @@ function isAnyOf(wanted: readonly unknown[]): Test {
     const each = wanted.map(equals);
     return (values) => each.some((test) => test(values));
   }
-  const texts = new Set(wanted.map(textOf));
-  return someOf((value) => texts.has(textOf(value)));
+  const texts = new Set(wanted.map(toText));
+  return someOf((value) => texts.has(toText(value)));
 }
 
 const not =
@@ -81,11 +91,11 @@ const TESTS: Readonly<Record<string, (wanted: unknown) => Test>> = {
   $gte: isOrdered((order) => order >= 0),
   $exists: (wanted) => (values) =>
     values.some((value) => value !== undefined) === (wanted === true || Number(wanted) === 1),
-  $not: (wanted) => not(testOf(wanted)),
+  $not: (wanted) => not(compileTest(wanted)),
   $size: (wanted) => (values) => values.some((value) => Array.isArray(value) && value.length === Number(wanted)),
 };
 
-function testOf(condition: unknown): Test {
+function compileTest(condition: unknown): Test {
   if (!isCondition(condition)) return equals(condition);
   return allOf(
     Object.entries(condition).map(([name, wanted]) => {
@@ -102,7 +112,7 @@ function evaluate(document: Document, expression: unknown): unknown {
     return expression
       .slice(1)
       .split('.')
-      .reduce((value: unknown, name) => fieldOf(value, name), document);
+      .reduce((value: unknown, name) => findField(value, name), document);
   }
   if (!isCondition(expression)) return expression;
   const [[name = '', given] = []] = Object.entries(expression);
@@ -185,11 +195,11 @@ export function aggregated(documents: readonly Document[], pipeline: readonly Do
       const [[name = '', given] = []] = Object.entries(stage);
       switch (name) {
         case '$match':
-          return found.filter(matcherOf(given));
+          return found.filter(compileMatcher(given));
         case '$limit':
           return found.slice(0, Number(given));
         case '$group':
-          if (textOf(given) !== textOf(COUNT)) throw new NotSimulated(`the group ${textOf(given)}`);
+          if (toText(given) !== toText(COUNT)) throw new NotSimulated(`the group ${toText(given)}`);
           return found.length === 0 ? [] : [{ _id: given._id, n: found.length }];
         default:
           throw new NotSimulated(`the stage ${name}`);

@@ -1,6 +1,6 @@
 import { BSON, type Document } from 'mongodb';
 import { isCondition } from './queries.ts';
-import { areEqual, compare, fieldOf, isObject, NotSimulated, Refusal, textOf, withField } from './values.ts';
+import { areEqual, compare, findField, isObject, NotSimulated, Refusal, toText, withField } from './values.ts';
 
 /** The largest document; bytes. */
 export const MAX_DOCUMENT_BYTES = 16 * 1024 * 1024;
@@ -15,7 +15,7 @@ const OPERATORS: Readonly<Record<string, (given: unknown, path: string) => Chang
   $inc: (given) => (before) => Number(before ?? 0) + Number(given),
   $push: (given, path) => {
     const { $each, $slice, ...others } = given as Document;
-    if (!Array.isArray($each) || Object.keys(others).length > 0) throw new NotSimulated(`$push of ${textOf(given)}`);
+    if (!Array.isArray($each) || Object.keys(others).length > 0) throw new NotSimulated(`$push of ${toText(given)}`);
     return (before = []) => {
       if (!Array.isArray(before)) throw new Refusal(2, 'BadValue', `The field '${path}' must be an array`);
       return [...before, ...$each].slice(Number($slice ?? 0));
@@ -24,7 +24,7 @@ const OPERATORS: Readonly<Record<string, (given: unknown, path: string) => Chang
 };
 
 /** Returns the function that updates a document; it returns the same one when nothing changes. @throws Refusal */
-export function updateOf(update: Document): (document: Document) => Document {
+export function compileUpdate(update: Document): (document: Document) => Document {
   if (!isCondition(update)) throw new NotSimulated(`an update such as ${Object.keys(update)}`);
   const changes = Object.entries(update).flatMap(([name, fields]) =>
     Object.entries(fields as Document).map(([path, given]) => {
@@ -56,7 +56,7 @@ function changedAt(
   isRemoval: boolean,
   change: Change,
 ): Document {
-  const before = fieldOf(document, name);
+  const before = findField(document, name);
   if (rest.length === 0) return replaced(document, name, change(before));
   if (Array.isArray(before) && /^\d+$/.test(rest[0] ?? '')) throw new NotSimulated('an update of an element of a list');
   if (before === undefined ? isRemoval : isRemoval && !isObject(before)) return document;
@@ -72,7 +72,7 @@ function changedAt(
 
 /** Returns the same document when nothing changes: not even the type of an equal number. */
 const replaced = (document: Document, name: string, value: unknown): Document => {
-  const before = fieldOf(document, name);
+  const before = findField(document, name);
   if (value === undefined) return before === undefined ? document : withField(document, name, value);
   return before !== undefined && areIdentical(before, value) ? document : withField(document, name, value);
 };
@@ -81,10 +81,10 @@ const replaced = (document: Document, name: string, value: unknown): Document =>
 const areIdentical = (a: unknown, b: unknown): boolean =>
   a === b || Buffer.compare(BSON.serialize({ a }), BSON.serialize({ a: b })) === 0;
 
-const kindText = (value: unknown): string => textOf(value).slice(0, 40);
+const kindText = (value: unknown): string => toText(value).slice(0, 40);
 
 /** Returns the initial document of an upsert, as its filter describes it. */
-export function seedOf(filter: Document): Document {
+export function makeSeed(filter: Document): Document {
   for (const [name, value] of Object.entries(filter)) {
     if (name.startsWith('$') || name.includes('.') || isCondition(value))
       throw new NotSimulated(`an upsert by ${name}`);

@@ -43,7 +43,7 @@ const BSON_KINDS: Readonly<Record<string, Kind>> = {
   ...{ Int32: 'number', Double: 'number', Long: 'number', Binary: 'bytes', ObjectId: 'id', Timestamp: 'time' },
 };
 
-export function kindOf(value: unknown): Kind {
+export function findKind(value: unknown): Kind {
   if (value === null || value === undefined) return 'null';
   if (typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean') return typeof value as Kind;
   if (Array.isArray(value)) return 'array';
@@ -55,24 +55,24 @@ export function kindOf(value: unknown): Kind {
   return kind;
 }
 
-export const isObject = (value: unknown): value is Document => kindOf(value) === 'object';
+export const isObject = (value: unknown): value is Document => findKind(value) === 'object';
 
-const bytesOf = (value: BSON.Binary): Uint8Array => value.buffer.subarray(0, value.position);
+const toBytes = (value: BSON.Binary): Uint8Array => value.buffer.subarray(0, value.position);
 
 /** Returns texts that are equal exactly when MongoDB considers the values equal. */
-export function textOf(value: unknown): string {
-  const kind = kindOf(value);
+export function toText(value: unknown): string {
+  const kind = findKind(value);
   switch (kind) {
     case 'null':
       return 'null';
     case 'array':
-      return `[${(value as unknown[]).map(textOf).join()}]`;
+      return `[${(value as unknown[]).map(toText).join()}]`;
     case 'object':
       return `{${Object.entries(value as Document)
-        .map(([name, each]) => `${JSON.stringify(name)}:${textOf(each)}`)
+        .map(([name, each]) => `${JSON.stringify(name)}:${toText(each)}`)
         .join()}}`;
     case 'bytes':
-      return `x${(value as BSON.Binary).sub_type}:${Buffer.from(bytesOf(value as BSON.Binary)).toString('base64')}`;
+      return `x${(value as BSON.Binary).sub_type}:${Buffer.from(toBytes(value as BSON.Binary)).toString('base64')}`;
     case 'date':
       return `d${(value as Date).getTime()}`;
     case 'string':
@@ -84,18 +84,18 @@ export function textOf(value: unknown): string {
 
 export function areEqual(a: unknown, b: unknown): boolean {
   if (a === b) return true;
-  const kind = kindOf(a);
-  if (kind !== kindOf(b)) return false;
+  const kind = findKind(a);
+  if (kind !== findKind(b)) return false;
   // Most comparisons are of ids, and of lists of them.
   if (kind === 'bytes' || kind === 'string') return compare(a, b) === 0;
   if (kind === 'array' && (a as unknown[]).length !== (b as unknown[]).length) return false;
-  return textOf(a) === textOf(b);
+  return toText(a) === toText(b);
 }
 
 /** Returns a negative number when `a` is sorted before `b`. */
 export function compare(a: unknown, b: unknown): number {
-  const kind = kindOf(a);
-  const byKind = KINDS.indexOf(kind) - KINDS.indexOf(kindOf(b));
+  const kind = findKind(a);
+  const byKind = KINDS.indexOf(kind) - KINDS.indexOf(findKind(b));
   if (byKind !== 0) return byKind;
   switch (kind) {
     case 'null':
@@ -107,7 +107,7 @@ export function compare(a: unknown, b: unknown): number {
     case 'bytes': {
       const [one, other] = [a as BSON.Binary, b as BSON.Binary];
       return (
-        one.position - other.position || one.sub_type - other.sub_type || Buffer.compare(bytesOf(one), bytesOf(other))
+        one.position - other.position || one.sub_type - other.sub_type || Buffer.compare(toBytes(one), toBytes(other))
       );
     }
     case 'array':
@@ -124,7 +124,7 @@ function compareEntries(a: [string, unknown][], b: [string, unknown][], areNamed
   for (const [index, [name, value]] of a.entries()) {
     const other = b[index];
     if (!other) return 1;
-    const byKind = KINDS.indexOf(kindOf(value)) - KINDS.indexOf(kindOf(other[1]));
+    const byKind = KINDS.indexOf(findKind(value)) - KINDS.indexOf(findKind(other[1]));
     const byName = areNamed ? compare(name, other[0]) : 0;
     const order = byKind || byName || compare(value, other[1]);
     if (order !== 0) return order;
@@ -133,7 +133,7 @@ function compareEntries(a: [string, unknown][], b: [string, unknown][], areNamed
 }
 
 /** Returns an own property, because every object inherits names such as `constructor`. */
-export const fieldOf = (value: unknown, name: string): unknown =>
+export const findField = (value: unknown, name: string): unknown =>
   isObject(value) && Object.hasOwn(value, name) ? value[name] : undefined;
 
 /** Returns a copy of a document with another value of a field; undefined removes it. */
@@ -155,7 +155,7 @@ export function valuesAt(value: unknown, path: readonly string[], from = 0): unk
     const at = /^\d+$/.test(name) && Number(name) < value.length ? valuesAt(value[Number(name)], path, from + 1) : [];
     return [...at, ...value.filter(isObject).flatMap((each) => valuesAt(each, path, from))];
   }
-  const next = fieldOf(value, name);
+  const next = findField(value, name);
   if (next === undefined || from === path.length - 1) return [next];
   return valuesAt(next, path, from + 1);
 }

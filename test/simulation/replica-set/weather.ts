@@ -10,7 +10,7 @@ export class Weather {
   readonly replies: { readonly name: string; readonly reply: Document }[] = [];
 
   /** Returns the lost part of a command; `share` of the reply arrives before the connection breaks. */
-  lossOf(name: string): 'request' | 'silence' | { readonly share: number } | undefined {
+  findLoss(name: string): 'request' | 'silence' | { readonly share: number } | undefined {
     const isWrite = name === 'insert' || name === 'update';
     if (this.losses === 0 || Math.random() >= this.losses / (isWrite ? 1 : 3)) return undefined;
     const which = Math.random();
@@ -19,12 +19,12 @@ export class Weather {
     return { share: which < 0.6 ? 0 : Math.random() };
   }
 
-  delayOf(name: string): number {
+  findDelay(name: string): number {
     const isSlow = this.slowness > 0 && name !== 'listIndexes' && Math.random() < this.slowness;
     return isSlow ? Math.random() * 3000 : 0;
   }
 
-  replyOf(name: string): Document | undefined {
+  changeReply(name: string): Document | undefined {
     const index = this.replies.findIndex((each) => each.name === name);
     return index < 0 ? undefined : this.replies.splice(index, 1)[0]?.reply;
   }

@@ -6,7 +6,7 @@ import { type CoreClients, connectToCore } from '../../support/core-clients.ts';
 import { now, when } from '../history.ts';
 import { CRM_TIMEOUT, type Simulation } from '../simulation.ts';
 import { MACHINE } from './faults.ts';
-import { outcomeOf } from './operations.ts';
+import { findOutcome } from './operations.ts';
 import { aScenario } from './scenario.ts';
 
 /** Longer than two of a process's reads of its files, which it makes every second; milliseconds. */
@@ -40,7 +40,7 @@ export const changeCaller = aScenario({
         for (const token of tokens)
           for (const studioId of studioIds)
             for (const call of CALLS)
-              sim.put(registerOf(call, studioId, token), answerTo(entry, token, studioId, call), { begin });
+              sim.put(describeRegister(call, studioId, token), answerTo(entry, token, studioId, call), { begin });
       };
       note(undefined, 0);
       let isOver = false;
@@ -62,7 +62,7 @@ export const changeCaller = aScenario({
     }),
 });
 
-const registerOf = (call: Call, studioId: string, token: string) => `${call} of ${studioId} with token ${token}`;
+const describeRegister = (call: Call, studioId: string, token: string) => `${call} of ${studioId} with token ${token}`;
 
 function answerTo(entry: CallerEntry | undefined, token: string, studioId: string, call: Call): string {
   if (!entry?.tokens?.some(({ sha256 }) => sha256 === tokenHash(token))) return 'CALLER_UNAUTHENTICATED';
@@ -101,8 +101,8 @@ async function isKnown(sim: Simulation, core: CoreClients, token: string, studio
     write: () => core.directory.putLeadSource({ leadSource }, CRM_TIMEOUT),
     pull: () => core.leads.pullLeadChanges({ max: 1 }, CRM_TIMEOUT),
   };
-  const outcome = await outcomeOf(calls[call]());
-  const what = registerOf(call, studioId, token);
+  const outcome = await findOutcome(calls[call]());
+  const what = describeRegister(call, studioId, token);
   if ('unknown' in outcome) {
     if (!sim.isDisturbedSince(begin))
       sim.history.fail(`${when({ begin, end: now() })}: ${what} has no answer: ${outcome.unknown}`);
@@ -131,7 +131,7 @@ export const renewToken = aScenario({
       await putCaller(sim, 'gateway', entry(token));
       const core = connectToCore(sim.world.coreUrls[0] ?? '', former);
       const secretSha256 = new Uint8Array(32);
-      const outcome = await outcomeOf(core.apiKeys.authenticateApiKey({ secretSha256 }, CRM_TIMEOUT));
+      const outcome = await findOutcome(core.apiKeys.authenticateApiKey({ secretSha256 }, CRM_TIMEOUT));
       core.close();
       if (!('unknown' in outcome) && !('refused' in outcome && outcome.refused === 'CALLER_UNAUTHENTICATED'))
         sim.history.fail(`a former token of the gateway gets ${JSON.stringify(outcome)}`);

@@ -32,6 +32,6 @@ export const newest = <T>(things: readonly T[], index: number): T | undefined =>
   things.at(-1 - (index % Math.max(things.length, 1)));
 
 /** Returns one of a studio's keys. */
-export const keyOf = ({ keys }: KnownStudio, index: number): KnownKey => newest(keys, index) as KnownKey;
+export const chooseKey = ({ keys }: KnownStudio, index: number): KnownKey => newest(keys, index) as KnownKey;
 
 export const one = <T>(things: readonly T[], index: number): T => things[index % things.length] as T;

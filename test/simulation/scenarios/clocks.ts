@@ -17,13 +17,13 @@ const ahead = fc.oneof(
 );
 
 /** Returns the register of a clock: by how many seconds it is ahead. */
-export const clockOf = (name: string): string => `seconds that the clock of ${name} is ahead`;
+export const describeClock = (name: string): string => `seconds that the clock of ${name} is ahead`;
 
 /** Sets a clock, and records it. */
 export function setTo(sim: Simulation, clock: SettableClock, ahead: number): void {
   const begin = now();
   clock.set(ahead);
-  sim.put(clockOf(clock.name), `${ahead}`, { party: 'fault injection', begin });
+  sim.put(describeClock(clock.name), `${ahead}`, { party: 'fault injection', begin });
 }
 
 /** Sets the clock of one machine. */

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { now, type Operation, type RestAnswer } from '../history.ts';
 import type { Simulation } from '../simulation.ts';
-import { outcomeOf } from './operations.ts';
+import { findOutcome } from './operations.ts';
 import { byFetch } from './requests.ts';
 
 // A client of a studio that no other client uses repeats each operation until its outcome is certain. So the state of
@@ -57,7 +57,7 @@ export function definiteOutcome<T>(
   call: () => Promise<T>,
 ): Promise<{ readonly answer: T } | { readonly refused: string }> {
   return untilDefinite(sim, what, async () => {
-    const outcome = await outcomeOf(call());
+    const outcome = await findOutcome(call());
     return 'unknown' in outcome ? undefined : outcome;
   });
 }

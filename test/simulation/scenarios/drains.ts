@@ -7,7 +7,7 @@ import { CRM_TIMEOUT, type Simulation } from '../simulation.ts';
 import { one } from './choices.ts';
 import { asFarAsDefinite } from './definite-outcomes.ts';
 import { MACHINE, through } from './faults.ts';
-import { outcomeOf } from './operations.ts';
+import { findOutcome } from './operations.ts';
 import { byFetch, FIRST_PAGE } from './requests.ts';
 import { aScenario } from './scenario.ts';
 import { makeSeparateStudio } from './separate-studio.ts';
@@ -126,7 +126,7 @@ async function keepCalling(sim: Simulation, core: number, isStopping: boolean, i
     const begin = now();
     const studioId = sim.studios[0]?.id ?? '';
     const asked = directory.getStudio({ studioId }, CRM_TIMEOUT).then(() => health.check({}, CRM_TIMEOUT));
-    const outcome = await outcomeOf(asked.then(({ status }) => status));
+    const outcome = await findOutcome(asked.then(({ status }) => status));
     const expected = isStopping ? Status.NOT_SERVING : Status.SERVING;
     if (!('answer' in outcome) || outcome.answer !== expected)
       sim.history.fail(`${when({ begin, end: now() })}: during a drain a core answers ${JSON.stringify(outcome)}`);

@@ -18,8 +18,8 @@ export const forgetPerson = aScenario({
       const studio = await makeSeparateStudio(sim);
       const { id: studioId } = studio;
       const { leads } = sim.crmAt(core);
-      const contactOf = (name: string) => ownContact(sim.personal, sim.uuid('contact', studioId, name));
-      const [before, after] = [contactOf('before'), contactOf('after')];
+      const makeContact = (name: string) => ownContact(sim.personal, sim.uuid('contact', studioId, name));
+      const [before, after] = [makeContact('before'), makeContact('after')];
       const ask = async <T>(what: string, call: () => Promise<T>): Promise<T | undefined> => {
         const outcome = await definiteOutcome(sim, `${what} in ${studioId}`, call);
         if ('answer' in outcome) return outcome.answer;

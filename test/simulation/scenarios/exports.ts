@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { now } from '../history.ts';
 import { CRM_TIMEOUT } from '../simulation.ts';
 import { studio, studioAt } from './choices.ts';
-import { outcomeOf } from './operations.ts';
+import { findOutcome } from './operations.ts';
 import { aScenario } from './scenario.ts';
 
 /** How often an interrupted export is resumed. */
@@ -42,7 +42,7 @@ export const exportLeads = aScenario({
       return true;
     };
     for (let attempt = 0; attempt < MAX_ATTEMPTS && !isWhole; attempt += 1) {
-      const outcome = await outcomeOf(readOn(attempt));
+      const outcome = await findOutcome(readOn(attempt));
       if ('refused' in outcome) sim.history.fail(`an export of ${of || 'all studios'} is refused: ${outcome.refused}`);
       isWhole = 'answer' in outcome && outcome.answer;
     }

@@ -7,7 +7,7 @@ import { now } from '../history.ts';
 import { CRM_TIMEOUT, type Simulation } from '../simulation.ts';
 import { databaseFile, isOnSqlite, lasting } from './choices.ts';
 import { onMachine } from './faults.ts';
-import { outcomeOf } from './operations.ts';
+import { findOutcome } from './operations.ts';
 import { aScenario } from './scenario.ts';
 
 /** Longer than a core takes to notice, which checks once a second; milliseconds. */
@@ -44,7 +44,7 @@ export const moveFilesAway = aScenario({
 /** Waits until a core reports that it does not serve. */
 async function untilNoticed(sim: Simulation): Promise<void> {
   for (const begin = now(); now() < begin + NOTICED_WITHIN_MS; await sleep(25)) {
-    const outcome = await outcomeOf(sim.crmAt(0).health.check({}, CRM_TIMEOUT));
+    const outcome = await findOutcome(sim.crmAt(0).health.check({}, CRM_TIMEOUT));
     if ('answer' in outcome && outcome.answer.status === Status.NOT_SERVING) return;
   }
   sim.history.fail(`a core serves ${NOTICED_WITHIN_MS} ms after its files were moved away`);

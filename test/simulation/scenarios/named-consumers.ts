@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { ConsumerStart } from '../../../proto/gen/leadintake/v1/consumer_pb.ts';
 import type { LeadChange } from '../../../proto/gen/leadintake/v1/lead_intake_pb.ts';
 import { type Copy, consumeFeed } from '../../support/feed-consumer.ts';
-import { chanceOf } from '../../tools/chance.ts';
+import { createChance } from '../../tools/chance.ts';
 import { now } from '../history.ts';
 import { CRM_TIMEOUT, type Simulation } from '../simulation.ts';
 import { lasting, studio, studioAt } from './choices.ts';
@@ -87,7 +87,7 @@ export const comeAndGoAsConsumer = aScenario({
       const over = new AbortController();
       const consumer = isAsleep
         ? undefined
-        : consumeFeed(sim.crmAt(core), copy, chanceOf(count), {
+        : consumeFeed(sim.crmAt(core), copy, createChance(count), {
             signal: over.signal,
             watches,
             consumer: name,

@@ -11,7 +11,7 @@ import type { CoreClients } from '../../support/core-clients.ts';
 import { inCall, ownContact, REGIONS, type Region, SHARED_CONTACTS, sharedContact } from '../contacts.ts';
 import { type EventOf, now, type Outcome, type SentLead } from '../history.ts';
 import { CRM_TIMEOUT, type KnownKey, type KnownStudio, type Simulation, STUDIOS } from '../simulation.ts';
-import { keyOf, lasting, mostlyFirst, newest, one, recent, studio, studioAt } from './choices.ts';
+import { chooseKey, lasting, mostlyFirst, newest, one, recent, studio, studioAt } from './choices.ts';
 import { aScenario } from './scenario.ts';
 
 // Requests by a call of the CRM or a command of an operator: each is described once, and recorded in the same way.
@@ -47,14 +47,14 @@ async function ask<Answer>(sim: Simulation, { core, isCommand, killedAfterMs }: 
   const begin = now();
   const { words, read } = asked;
   const outcome: Outcome<Answer> =
-    isCommand && words ? await typed(sim, words, killedAfterMs, read) : await outcomeOf(asked.call(sim.crmAt(core)));
+    isCommand && words ? await typed(sim, words, killedAfterMs, read) : await findOutcome(asked.call(sim.crmAt(core)));
   const party = isCommand && words ? 'operator' : 'CRM';
   return { outcome, done: { party, begin, isDone: 'answer' in outcome } };
 }
 
 type Done = Awaited<ReturnType<typeof ask>>['done'];
 
-export async function outcomeOf<Answer>(call: Promise<Answer>): Promise<Outcome<Answer>> {
+export async function findOutcome<Answer>(call: Promise<Answer>): Promise<Outcome<Answer>> {
   try {
     return { answer: await call };
   } catch (error) {
@@ -124,7 +124,7 @@ const putting = fc.oneof(
 );
 
 /** Returns the register of a studio's record, and how a value is put into it. */
-function putOf({ id, memberIds, sourceIds }: KnownStudio, what: string, value: string, which: number) {
+function makePut({ id, memberIds, sourceIds }: KnownStudio, what: string, value: string, which: number) {
   const [memberId, sourceId] = [one(memberIds, which), one(sourceIds, which)];
   const isGone = value === 'gone';
   const studio = (field: string, path: string, fields: object) => ({
@@ -174,7 +174,7 @@ export const putRecord = aScenario({
   weight: 11,
   choice: fc.record({ studio, putting, which: fc.nat(1), by }),
   async run(sim, { studio, putting: { what, value }, which, by }) {
-    const { register, ...asked } = putOf(studioAt(sim, studio), what, value, which);
+    const { register, ...asked } = makePut(studioAt(sim, studio), what, value, which);
     const { outcome, done } = await ask(sim, by, asked);
     if (!('refused' in outcome)) sim.put(register, value, done);
     else sim.history.note(done.party, `${register} is not put to ${value}: ${outcome.refused}`, done.begin);
@@ -222,7 +222,7 @@ export const changeKey = aScenario({
   async run(sim, { studio, action, key: index, member, scopes, by }) {
     const known = studioAt(sim, studio);
     const { id: studioId, memberIds, keys } = known;
-    const [key, memberId] = [keyOf(known, index), one(memberIds, member)];
+    const [key, memberId] = [chooseKey(known, index), one(memberIds, member)];
     if (action === 'create') await createKey(sim, known, memberId, scopes, by);
     else if (action === 'replaced' || keys.length > 1)
       await sim.inTurn(`key ${key.apiKeyId}`, () => endSecret(sim, key, { studioId, memberId, action }, by));
@@ -279,7 +279,7 @@ export const hoardKeys = aScenario({
       times(MANY_KEYS, (core) => createKey(sim, studio, 'owner', 'both', { ...by, core, isCommand: false })),
     );
     const owner = { studioId: studio.id, memberId: 'owner' };
-    const listed = await outcomeOf(sim.crmAt(by.core).apiKeys.listApiKeys(owner, CRM_TIMEOUT));
+    const listed = await findOutcome(sim.crmAt(by.core).apiKeys.listApiKeys(owner, CRM_TIMEOUT));
     if (!('answer' in listed)) return;
     const living = listed.answer.apiKeys.filter(({ revokeTime }) => revokeTime === undefined);
     if (living.length > MAX_KEYS)
@@ -296,11 +296,11 @@ const STAGE_NUMBERS: Readonly<Record<Stage, LeadStage>> = {
   lost: LeadStage.LOST,
 };
 
-export const stageOf = ({ stage }: Lead): Stage =>
+export const toStage = ({ stage }: Lead): Stage =>
   Object.entries(STAGE_NUMBERS).find(([, number]) => number === stage)?.[0] as Stage;
 
 /** Returns a contact as the core has it. */
-export const contactOf = ({ contact }: Lead): SentLead['contact'] => ({
+export const toContact = ({ contact }: Lead): SentLead['contact'] => ({
   type: contact?.value.case ?? 'email',
   value: contact?.value.value ?? '',
 });
@@ -377,7 +377,7 @@ export async function lookAtLeads(
 }
 
 function noteRead({ history }: Simulation, studioId: string, lead: Lead, begin: number): void {
-  const [stage, contact, span] = [stageOf(lead), contactOf(lead), { begin, end: now() }];
+  const [stage, contact, span] = [toStage(lead), toContact(lead), { begin, end: now() }];
   const [createdAt = '', updatedAt = ''] = [lead.createTime, lead.updateTime].map(
     (time) => time && timestampDate(time).toISOString(),
   );
@@ -398,12 +398,12 @@ export const lookAtStudio = aScenario({
     }
     const [studioId, contact, begin] = [known.id, sharedContact(sim.personal, index), now()];
     const wanted = inCall(contact);
-    const found = await outcomeOf(core.leads.findLeads({ studioId, contact: wanted, pageSize: 100 }, CRM_TIMEOUT));
+    const found = await findOutcome(core.leads.findLeads({ studioId, contact: wanted, pageSize: 100 }, CRM_TIMEOUT));
     if (!('answer' in found)) return;
     const { leads, nextPageToken } = found.answer;
     const isWhole = nextPageToken === '';
     const [leadIds, span] = [leads.map(({ id }) => id), { begin, end: now() }];
-    const before = sim.putsOf(`region of ${studioId}`).filter(({ isDone, span }) => isDone && span.end < begin);
+    const before = sim.listPuts(`region of ${studioId}`).filter(({ isDone, span }) => isDone && span.end < begin);
     const regions = before.map(({ value }) => value as Region);
     sim.history.add({ kind: 'found', party: 'CRM', studioId, contact, regions, leadIds, isWhole, span });
   },

@@ -9,12 +9,12 @@ import { inCall } from '../contacts.ts';
 import { type EventOf, now, type Operation } from '../history.ts';
 import { type SdkOutcome, sdkViolations } from '../promises/sdk.ts';
 import { CRM_TIMEOUT, type KnownStudio, type Simulation } from '../simulation.ts';
-import { keyOf, lasting, one, studio, studioAt } from './choices.ts';
+import { chooseKey, lasting, one, studio, studioAt } from './choices.ts';
 import { asFarAsDefinite, untilDefinite } from './definite-outcomes.ts';
-import { ANSWERED_WITHIN_MS, recordRequest, requestOf, wholeAnswer } from './requests.ts';
+import { ANSWERED_WITHIN_MS, makeRequest, recordRequest, wholeAnswer } from './requests.ts';
 import { aScenario } from './scenario.ts';
 import { makeKey, makeSeparateStudio, separateLead } from './separate-studio.ts';
-import { formerIn, leadChoice, leadOf, where } from './website.ts';
+import { formerIn, leadChoice, makeLead, where } from './website.ts';
 
 // Valid and invalid requests of website servers with the SDK, and of a gateway to a core.
 
@@ -34,9 +34,9 @@ export const createBySdk = aScenario({
   choice: fc.record({ lead: leadChoice, patience, ...where }),
   async run(sim, { lead, patience, url, key }) {
     const studio = studioAt(sim, lead.studio);
-    const sent = leadOf(sim, studio, lead);
+    const sent = makeLead(sim, studio, lead);
     const { idempotencyKey, ...capture } = sent;
-    const calling = { url, key, patience, operationOf: () => ({ name: 'create', lead: sent }) as const };
+    const calling = { url, key, patience, findOperation: () => ({ name: 'create', lead: sent }) as const };
     await call(sim, studio, calling, (client, options) => client.createLead(capture, { idempotencyKey, ...options }));
   },
 });
@@ -51,11 +51,11 @@ export const listBySdk = aScenario({
   async run(sim, { studio, limit, patience, url, key }) {
     const walk = sim.newWalk();
     let page = 0;
-    const operationOf = ({ search }: URL): Operation => {
+    const findOperation = ({ search }: URL): Operation => {
       page += 1;
       return { name: 'list', walk, page, query: search };
     };
-    await call(sim, studioAt(sim, studio), { url, key, patience, operationOf }, async (client, options) => {
+    await call(sim, studioAt(sim, studio), { url, key, patience, findOperation }, async (client, options) => {
       const leads: unknown[] = [];
       for await (const lead of client.allLeads({ limit, ...options })) if (leads.push(lead) > MAX_LEADS) break;
       return leads;
@@ -69,18 +69,18 @@ interface Calling {
   readonly key: number;
   readonly patience: Patience;
   /** Returns the operation of an attempt, by its address. */
-  readonly operationOf: (url: URL) => Operation;
+  readonly findOperation: (url: URL) => Operation;
 }
 
 /** Records each attempt of a call as a separate request, and checks the SDK's result against them. */
 async function call<T>(
   sim: Simulation,
   studio: KnownStudio,
-  { url, key, patience, operationOf }: Calling,
+  { url, key, patience, findOperation }: Calling,
   made: (client: LeadIntakeClient, options: { readonly signal?: AbortSignal }) => Promise<T>,
 ): Promise<void> {
   const { givesUpAfterMs, ...deadlines } = patience;
-  const { secret } = keyOf(studio, key);
+  const { secret } = chooseKey(studio, key);
   const attempts: EventOf<'request'>[] = [];
   const baseUrl = one(sim.world.urls, url);
   const client = createLeadIntakeClient({
@@ -89,8 +89,8 @@ async function call<T>(
     ...deadlines,
     fetch: async (input, init = {}) => {
       const begin = now();
-      const operation = operationOf(new URL(`${input}`));
-      const { method, path } = requestOf(operation);
+      const operation = findOperation(new URL(`${input}`));
+      const { method, path } = makeRequest(operation);
       let answer: EventOf<'request'>['answer'];
       try {
         const response = await fetch(input, init);
@@ -130,7 +130,7 @@ export const sendWrongForm = aScenario({
     const [begin, studio] = [now(), used?.known ?? studioAt(sim, index)];
     const lead = separateLead(sim, studio.id, `of wrong form at ${begin}`);
     const operation = { name: 'create', lead } as const;
-    const { method, path, headers, body = '' } = requestOf(operation);
+    const { method, path, headers, body = '' } = makeRequest(operation);
     const { 'idempotency-key': _, ...others } = headers;
     const changed = {
       charset: [{ ...headers, 'content-type': 'application/json; charset=iso-8859-1' }, body],
@@ -141,7 +141,7 @@ export const sendWrongForm = aScenario({
       'long name': [headers, JSON.stringify({ ...JSON.parse(body), displayName: 'x'.repeat(161) })],
     } as const;
     const [sentHeaders, sentBody] = changed[fault as keyof typeof changed];
-    const secret = used?.secret ?? keyOf(studio, key).secret;
+    const secret = used?.secret ?? chooseKey(studio, key).secret;
     const request = { method, headers: { ...sentHeaders, authorization: `Bearer ${secret}` }, body: sentBody };
     const signal = AbortSignal.timeout(ANSWERED_WITHIN_MS);
     const baseUrl = one(sim.world.urls, url);

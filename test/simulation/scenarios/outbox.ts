@@ -64,9 +64,9 @@ async function send(sim: Simulation, { forms, isPoor, killedAfterMs }: Choice): 
   try {
     database.exec('PRAGMA journal_mode = WAL; PRAGMA busy_timeout = 5000');
     await outbox.setUp(database);
-    const killsOf = (half: number) => killedAfterMs.filter((_, index) => index % 2 === half);
+    const selectKills = (half: number) => killedAfterMs.filter((_, index) => index % 2 === half);
     const workers = [0, 1].map((half) =>
-      work(sim, file, { apiKey: studio.secret, deadlineMs: isPoor ? 1000 : 8000 }, killsOf(half)),
+      work(sim, file, { apiKey: studio.secret, deadlineMs: isPoor ? 1000 : 8000 }, selectKills(half)),
     );
     const kept: { readonly displayName: string; readonly person: number | string }[] = [];
     const get = { name: 'get', leadId: sim.uuid('unknown lead') } as const;

@@ -1,7 +1,7 @@
 import { DatabaseSync } from 'node:sqlite';
 import { setTimeout as sleep } from 'node:timers/promises';
 import fc from 'fast-check';
-import { openClaims } from '../../../src/domain/contact.ts';
+import { toContactKeys } from '../../../src/domain/contact.ts';
 import { aStudio, times } from '../../support/builders.ts';
 import { inCall, ownContact } from '../contacts.ts';
 import { now, type Operation, type RestAnswer, type SentLead } from '../history.ts';
@@ -139,15 +139,15 @@ export const eraseCorrected = aScenario({
           : leads.eraseLead({ studioId, leadId: id }, CRM_TIMEOUT);
       await definiteOutcome(sim, `a lead of ${studioId} is erased`, erase);
       const keys = [lead.contact, ...contacts].flatMap(
-        (contact) => openClaims(contact, aStudio({ id: studioId })).contactKeys,
+        (contact) => toContactKeys(contact, aStudio({ id: studioId })).contactKeys,
       );
-      for (const place of placesOf(databaseFile(sim), keys))
+      for (const place of findPositions(databaseFile(sim), keys))
         sim.history.fail(`once a lead of ${studioId} is erased, a key of its contact is in ${place}`);
     }),
 });
 
 /** Returns the columns of a database that have any of the keys. */
-function placesOf(file: string, keys: readonly string[]): ReadonlySet<string> {
+function findPositions(file: string, keys: readonly string[]): ReadonlySet<string> {
   using database = new DatabaseSync(file, { readOnly: true });
   const bytes = keys.map((key) => Buffer.from(key, 'base64url'));
   const tables = database.prepare("SELECT name FROM sqlite_schema WHERE type = 'table'").all();

@@ -40,7 +40,7 @@ export async function byFetch(
   secret: string,
   operation: Operation,
 ): Promise<RestAnswer | undefined> {
-  const { method, path, headers, body } = requestOf(operation);
+  const { method, path, headers, body } = makeRequest(operation);
   const signal = AbortSignal.timeout(ANSWERED_WITHIN_MS);
   try {
     const response = await fetch(url + path, {
@@ -74,7 +74,7 @@ export async function wholeAnswer(
 }
 
 /** Returns the HTTP request of an operation. */
-export function requestOf(operation: Operation): {
+export function makeRequest(operation: Operation): {
   readonly method: string;
   readonly path: string;
   readonly headers: Readonly<Record<string, string>>;

@@ -8,7 +8,7 @@ import { ConsumerStart } from '../../../proto/gen/leadintake/v1/consumer_pb.ts';
 import { type Lead, LeadStage } from '../../../proto/gen/leadintake/v1/lead_intake_pb.ts';
 import { times } from '../../support/builders.ts';
 import type { CoreClients } from '../../support/core-clients.ts';
-import { type Chance, chanceOf } from '../../tools/chance.ts';
+import { type Chance, createChance } from '../../tools/chance.ts';
 import { inCall, ownContact } from '../contacts.ts';
 import { CRM_TIMEOUT } from '../simulation.ts';
 import { databaseFile, isOnSqlite, lasting } from './choices.ts';
@@ -108,7 +108,7 @@ export const setDatabaseBack = aScenario({
       const createConsumer = () => core.consumers.createConsumer({ consumer, start }, CRM_TIMEOUT);
       // The maximum number of consumers may exist already.
       if ('refused' in (await definiteOutcome(sim, 'a consumer is created', createConsumer))) return;
-      const keep = (signal: AbortSignal, seed: number) => keepCopy(core, copy, studioId, chanceOf(seed), signal);
+      const keep = (signal: AbortSignal, seed: number) => keepCopy(core, copy, studioId, createChance(seed), signal);
 
       let created = 0;
       const write = async (count: number) => {

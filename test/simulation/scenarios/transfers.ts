@@ -26,14 +26,14 @@ const COLUMNS = ['displayName', 'email', 'stage'] as const;
  * commands that are killed, too: no answer, export or database file contains them. A later import writes the refused line,
  * and not the erased one.
  */
-const transferOf = (lines: number) => ({
+const makeTransfer = (lines: number) => ({
   choice: fc.record({ killedAfterMs: fc.array(lasting(50, 800), { maxLength: 3 }) }),
   run: (sim: Simulation, { killedAfterMs }: { readonly killedAfterMs: readonly number[] }) =>
     asFarAsDefinite(() => transfer(sim, lines, killedAfterMs)),
 });
 
-export const transferLeads = aScenario({ weight: 2, ...transferOf(LINES) });
-export const transferThousands = aScenario({ weight: 0, weightOfHours: 2, ...transferOf(THOUSANDS) });
+export const transferLeads = aScenario({ weight: 2, ...makeTransfer(LINES) });
+export const transferThousands = aScenario({ weight: 0, weightOfHours: 2, ...makeTransfer(THOUSANDS) });
 
 async function transfer(sim: Simulation, count: number, killedAfterMs: readonly number[]): Promise<void> {
   const studio = await makeSeparateStudio(sim);
@@ -43,8 +43,8 @@ async function transfer(sim: Simulation, count: number, killedAfterMs: readonly 
     if (is !== should) sim.history.fail(`in ${studioId}, into which leads are imported, ${what}: ${is}, not ${should}`);
   };
   const typed = (...words: readonly string[]) => repeated(sim, words, killedAfterMs);
-  const emailOf = (line: number) => ownContact(sim.personal, sim.uuid('contact', studioId, line));
-  const sent = separateLead(sim, studioId, 'website', emailOf(0));
+  const makeEmail = (line: number) => ownContact(sim.personal, sim.uuid('contact', studioId, line));
+  const sent = separateLead(sim, studioId, 'website', makeEmail(0));
   const ofWebsite = await createSeparateLead(sim, studio, sent);
   expect(inShort(ofWebsite), '201', 'the lead of the website is created');
   const corrected = { id: leadIdIn(ofWebsite), displayName: `Eda ${sim.personal}` };
@@ -53,14 +53,14 @@ async function transfer(sim: Simulation, count: number, killedAfterMs: readonly 
   );
 
   const idempotencyKey = sim.uuid('key', studioId, 'call');
-  const ofCall = { idempotencyKey, displayName: `Ada ${sim.personal}`, contact: inCall(emailOf(count)) };
+  const ofCall = { idempotencyKey, displayName: `Ada ${sim.personal}`, contact: inCall(makeEmail(count)) };
   const folder = mkdtempSync(join(tmpdir(), 'lead-intake-import-'));
   try {
     const file = join(folder, 'leads.csv');
     // The second lead is closed, and has the contact of the first. The last line has an empty cell too many.
     const lines = times(count, (line) => ({
       displayName: `Line ${line} ${sim.personal}`,
-      email: emailOf(line === 1 ? 0 : line).value,
+      email: makeEmail(line === 1 ? 0 : line).value,
       stage: line === 1 ? 'won' : 'new',
     }));
     const texts = lines.map((line) => COLUMNS.map((name) => line[name]).join());

@@ -1,11 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import fc from 'fast-check';
 import { times } from '../../support/builders.ts';
-import { chanceOf } from '../../tools/chance.ts';
+import { createChance } from '../../tools/chance.ts';
 import { ownContact, SHARED_CONTACTS, sharedContact } from '../contacts.ts';
 import { now, type SentLead } from '../history.ts';
 import { type KnownStudio, type Simulation, STUDIOS } from '../simulation.ts';
-import { keyOf, lasting, mostlyFirst, newest, one, recent, studio, studioAt } from './choices.ts';
+import { chooseKey, lasting, mostlyFirst, newest, one, recent, studio, studioAt } from './choices.ts';
 import { CRM, changeKey, changeLead, putRecord } from './operations.ts';
 import { sendRequest } from './requests.ts';
 import { aScenario, type Scenario } from './scenario.ts';
@@ -46,8 +46,8 @@ export const create = aScenario({
   choice: fc.record({ lead: leadChoice, times: fc.constantFrom(1, 1, 1, 1, 2, 5), ...where }),
   async run(sim, { lead, times, url, key }) {
     const known = studioAt(sim, lead.studio);
-    const sent = leadOf(sim, known, lead);
-    const { secret } = keyOf(known, key);
+    const sent = makeLead(sim, known, lead);
+    const { secret } = chooseKey(known, key);
     await Promise.all(
       Array.from({ length: times }, (_, index) =>
         sendRequest(sim, known, secret, one(sim.world.urls, url + index), {
@@ -68,7 +68,7 @@ export const get = aScenario({
     const known = studioAt(sim, studio);
     const leadId = newest(studioAt(sim, ofAnother === 1 ? 1 - (studio % 2) : studio).leadIds, lead);
     const operation = { name: 'get', leadId: leadId ?? sim.uuid('unknown lead') } as const;
-    await sendRequest(sim, known, keyOf(known, key).secret, one(sim.world.urls, url), operation);
+    await sendRequest(sim, known, chooseKey(known, key).secret, one(sim.world.urls, url), operation);
   },
 });
 
@@ -78,7 +78,7 @@ export const list = aScenario({
   choice: fc.record({ studio, limit: fc.constantFrom(1, 3, 25, 100), other: fc.nat(STUDIOS - 1), ...where }),
   async run(sim, { studio, limit, other, url, key }) {
     const known = studioAt(sim, studio);
-    const { secret } = keyOf(known, key);
+    const { secret } = chooseKey(known, key);
     const walk = sim.newWalk();
     let [cursor, last]: [string | null, string] = ['', ''];
     for (let page = 0; cursor !== null && page < 100; page += 1) {
@@ -93,7 +93,7 @@ export const list = aScenario({
     if (last === '' || foreign === known) return;
     const query = `?cursor=${last}`;
     const operation = { name: 'list', walk: sim.newWalk(), page: 0, query } as const;
-    const answer = await sendRequest(sim, foreign, keyOf(foreign, 0).secret, one(sim.world.urls, url), operation);
+    const answer = await sendRequest(sim, foreign, chooseKey(foreign, 0).secret, one(sim.world.urls, url), operation);
     if (answer?.status === 200)
       sim.history.fail(`a cursor of ${known.id} is followed in ${foreign.id}: ${answer.text}`);
   },
@@ -107,7 +107,7 @@ export const useFormerSecret = aScenario({
     const { known, secret } = formerIn(sim, lead.studio, which) ?? {};
     if (!known || !secret) return;
     const operation = creates
-      ? ({ name: 'create', lead: leadOf(sim, known, lead) } as const)
+      ? ({ name: 'create', lead: makeLead(sim, known, lead) } as const)
       : ({ name: 'get', leadId: newest(known.leadIds, which) ?? sim.uuid('unknown lead') } as const);
     await sendRequest(sim, known, secret, one(sim.world.urls, url), operation);
   },
@@ -125,7 +125,7 @@ function formerSecrets(sim: Simulation, { keys }: KnownStudio): string[] {
   const secrets = [...sim.keyBySecret].filter(([, id]) => keys.some(({ apiKeyId }) => apiKeyId === id));
   return secrets
     .map(([secret]) => secret)
-    .filter((secret) => sim.putsOf(`secret ${secret}`).some(({ value }) => value === 'invalid'));
+    .filter((secret) => sim.listPuts(`secret ${secret}`).some(({ value }) => value === 'invalid'));
 }
 
 /** Sends requests until the quota is used up, and then until there is quota again. Meanwhile the studio's limit may be raised. */
@@ -134,7 +134,7 @@ export const ignoreRetryAfter = aScenario({
   choice: fc.record({ studio, isRaised: fc.constantFrom(true, false, false), ...where }),
   async run(sim, { studio, isRaised, key, url }) {
     const known = studioAt(sim, studio);
-    let { secret } = keyOf(known, key);
+    let { secret } = chooseKey(known, key);
     const isLetIn = async () => {
       const operation = { name: 'get', leadId: sim.uuid('unknown lead') } as const;
       return (await sendRequest(sim, known, secret, one(sim.world.urls, url), operation))?.status !== 429;
@@ -144,7 +144,7 @@ export const ignoreRetryAfter = aScenario({
       await putRecord.run(sim, { studio, putting: { what: 'quota', value: '500000' }, which: 0, by: CRM });
       await changeKey.run(sim, { studio, action: 'create', key: 0, member: 0, scopes: 'both', by: CRM });
       // A gateway learns of it with a key that it does not know yet.
-      secret = keyOf(known, 0).secret;
+      secret = chooseKey(known, 0).secret;
     }
     const until = now() + ASKS_FOR_MS;
     do await sleep(ASKS_AGAIN_AFTER_MS);
@@ -175,7 +175,7 @@ export const visitors = aScenario({
     const until = now() + forMs;
     await Promise.all(
       times(callers, async (caller) => {
-        const chance = chanceOf(seed + caller);
+        const chance = createChance(seed + caller);
         while (now() < until) {
           await chance.oneOf(ACTIONS)(sim, chance.between(0, 2 ** 31 - 1));
           await sleep(chance.between(0, sim.isDisturbed ? MAX_BETWEEN_DISTURBED_MS : MAX_BETWEEN_MS));
@@ -186,7 +186,7 @@ export const visitors = aScenario({
 });
 
 /** Returns the body of a creation, the same for the same choice. */
-export function leadOf(sim: Simulation, { id, sourceIds }: KnownStudio, choice: LeadChoice): SentLead {
+export function makeLead(sim: Simulation, { id, sourceIds }: KnownStudio, choice: LeadChoice): SentLead {
   const idempotencyKey = sim.uuid('key', id, choice.idempotencyKey);
   const usual = choice.idempotencyKey % 3 === 0 ? undefined : choice.idempotencyKey % SHARED_CONTACTS;
   const shared = choice.otherContact > 0 ? choice.otherContact - 1 : usual;

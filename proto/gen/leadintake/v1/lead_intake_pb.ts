@@ -1939,7 +1939,7 @@ export const ResendLeadsRequestSchema: GenMessage<ResendLeadsRequest> = /*@__PUR
  */
 export type ResendLeadsResponse = Message<"leadintake.v1.ResendLeadsResponse"> & {
   /**
-   * The number of leads that this call marked, or sent to the consumer. With lead_ids, counts those that the studio
+   * The number of leads that this call resent. With lead_ids, counts those that the studio
    * has; leads set aside stay so. 0 with a consumer that is sent all.
    *
    * @generated from field: int32 lead_count = 1;
@@ -1954,7 +1954,7 @@ export type ResendLeadsResponse = Message<"leadintake.v1.ResendLeadsResponse"> &
   nextPageToken: string;
 
   /**
-   * The number of leads with an unreadable record that this call could not mark.
+   * The number of leads with an unreadable record that this call could not resend.
    *
    * @generated from field: int32 skipped_count = 3;
    */
@@ -2329,7 +2329,7 @@ export const LeadIntakeService: GenService<{
     output: typeof ChangeLeadStageResponseSchema;
   },
   /**
-   * Corrects a lead. If the contact of an open lead changes, the former contact is released and the new one claimed in the same
+   * Corrects a lead. If the contact of an open lead changes, the former contact is freed and the new one taken in the same
    * write. If no value changes, nothing is written. Replays of the creation still return the original response. Refused, in this
    * order, with INVALID_REQUEST, LEAD_NOT_FOUND, UPDATE_TIME_MISMATCH, SOURCE_INVALID (only if the source changes), or
    * LEAD_ALREADY_OPEN if the lead is open and the new contact has another open lead (ErrorInfo metadata `leadId`). If the outcome
@@ -2344,7 +2344,7 @@ export const LeadIntakeService: GenService<{
   },
   /**
    * Imports leads from another system with their stages and times. Each is independent and follows the rules of
-   * CreateLead: its idempotency key is unique, and an open lead claims its contact. A repeated call does not write a
+   * CreateLead: its idempotency key is unique, and an open lead holds its contact. A repeated call does not write a
    * lead twice. A source must belong to the studio, enabled or not. A refused lead is not kept as an enquiry. Refused
    * as a whole with INVALID_REQUEST, STUDIO_NOT_FOUND or STUDIO_ENDED.
    *
@@ -2435,7 +2435,7 @@ export const LeadIntakeService: GenService<{
     output: typeof AcknowledgeLeadChangesResponseSchema;
   },
   /**
-   * Marks leads of a studio as changed, all or some, for a consumer that has lost its copy. A call marks up to 500 leads;
+   * Resends leads of a studio, all or some, for a consumer that has lost its copy. A call resends up to 500 leads;
    * the next one continues with the response's token. For a named consumer, which must have the studio, a call without
    * lead_ids and update_time covers all leads. They are sent as the consumer acknowledges others. A resent lead has a new
    * revision, so earlier acknowledgements do not settle it. Refused with INVALID_REQUEST or CONSUMER_NOT_FOUND.

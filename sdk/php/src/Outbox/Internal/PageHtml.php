@@ -16,7 +16,7 @@ final class PageHtml
     public const HEADERS = [
         'Allow' => "GET, HEAD, POST",
         'Cache-Control' => "no-store",
-        'Content-Security-Policy' => "default-src 'none'; script-src 'sha256-L4dNEpRWwT8GQDKMq7rMQ0xMrRLxpDhIjTOouuEsEp0='; style-src 'sha256-hbQwCyr5VHYZTU5s3YzeVUOcSVLNuoL4t6qrV0uKv44='; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+        'Content-Security-Policy' => "default-src 'none'; script-src 'sha256-iWOkbDsztFZRtG8BvV8dHGPjPFTXTKbsxDJHWXSHevM='; style-src 'sha256-hbQwCyr5VHYZTU5s3YzeVUOcSVLNuoL4t6qrV0uKv44='; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
         'Referrer-Policy' => "no-referrer",
         'X-Content-Type-Options' => "nosniff",
         'X-Robots-Tag' => "noindex",
@@ -121,12 +121,12 @@ function make(tag, text, more = {}, ...children) {
   return element;
 }
 
-const timeOf = (iso) => make('time', new Date(iso).toLocaleString(), { dateTime: iso });
+const toTime = (iso) => make('time', new Date(iso).toLocaleString(), { dateTime: iso });
 const leads = (count) => (count === 1 ? '1 lead' : `${count} leads`);
-const textOf = (value) => (typeof value === 'string' ? value : JSON.stringify(value));
-const nameOf = ({ idempotencyKey, capture }) => (capture ? textOf(capture.displayName ?? 'No name') : `${UNREADABLE}, ${idempotencyKey}`);
+const toText = (value) => (typeof value === 'string' ? value : JSON.stringify(value));
+const toName = ({ idempotencyKey, capture }) => (capture ? toText(capture.displayName ?? 'No name') : `${UNREADABLE}, ${idempotencyKey}`);
 
-const sentenceOf = (reason) => REASONS.find(([start]) => reason.startsWith(start))?.[1] ?? '';
+const findSentence = (reason) => REASONS.find(([start]) => reason.startsWith(start))?.[1] ?? '';
 
 /** Returns what erasing a lead does; its worker may be sending it just now. */
 function whatFollows({ state }) {
@@ -148,12 +148,12 @@ function whatToDo({ state, reason, capture, createdAt }) {
   return 'It has waited for more than a day. It is sent by itself when the reason is gone.';
 }
 
-function articleOf(entry) {
+function makeArticle(entry) {
   const { idempotencyKey, state, createdAt, attempts, reason, capture } = entry;
-  const name = nameOf(entry);
+  const name = toName(entry);
   const facts = Object.entries(capture ?? {}).flatMap(([field, value]) => {
     if (field === 'displayName' || value === null) return [];
-    const text = field === 'contact' && value.value !== undefined ? textOf(value.value) : textOf(value);
+    const text = field === 'contact' && value.value !== undefined ? toText(value.value) : toText(value);
     return [make('dt', LABELS.get(field) ?? field), make('dd', text, { dir: 'auto' })];
   });
   const again = make('button', 'Send again', { type: 'button', ariaLabel: `Send again: ${name}` });
@@ -167,9 +167,9 @@ function articleOf(entry) {
   };
   return make('article', '', {},
     make('h3', name, { dir: 'auto' }),
-    make('p', `${STATES[state] ?? state}, ${attempts === 1 ? '1 attempt' : `${attempts} attempts`}, stored `, {}, timeOf(createdAt)),
+    make('p', `${STATES[state] ?? state}, ${attempts === 1 ? '1 attempt' : `${attempts} attempts`}, stored `, {}, toTime(createdAt)),
     make('p', whatToDo(entry)),
-    make('p', reason === null ? (attempts === 0 ? 'It was not tried yet.' : 'It waits to be tried again.') : sentenceOf(reason)),
+    make('p', reason === null ? (attempts === 0 ? 'It was not tried yet.' : 'It waits to be tried again.') : findSentence(reason)),
     ...(reason === null ? [] : [make('p', `Reason: ${reason}`, { className: 'quiet' })]),
     make('dl', '', {}, ...facts),
     ...(capture === null || isSent ? [] : [again]), discard);
@@ -179,15 +179,15 @@ function show() {
   const { needsAttention: { count, entries }, waiting, comparison, mayCompare } = report;
   $('entries').replaceChildren(
     make('p', count === 0 ? 'Nothing. No lead needs somebody.' : count === 1 ? '1 lead needs somebody.' : `${count} leads need somebody, oldest first.`),
-    ...entries.map(articleOf),
+    ...entries.map(makeArticle),
     ...(count > entries.length ? [make('p', `These are the oldest ${entries.length}. The others follow when these are done.`)] : []));
   const isOne = waiting.count === 1;
   $('waiting').replaceChildren(
     ...(waiting.count === 0
       ? [make('p', 'Nothing. Every lead was sent, or needs somebody.')]
       : [
-          make('p', `${leads(waiting.count)} ${isOne ? 'waits' : 'wait'} to be sent, the oldest since `, {}, timeOf(waiting.since)),
-          make('ul', '', {}, ...Object.entries(waiting.reasons).map(([reason, number]) => make('li', `${number}: ${sentenceOf(reason) || reason} `, {}, ...(reason === 'not tried yet' ? [] : [make('small', reason, { className: 'quiet' })])))),
+          make('p', `${leads(waiting.count)} ${isOne ? 'waits' : 'wait'} to be sent, the oldest since `, {}, toTime(waiting.since)),
+          make('ul', '', {}, ...Object.entries(waiting.reasons).map(([reason, number]) => make('li', `${number}: ${findSentence(reason) || reason} `, {}, ...(reason === 'not tried yet' ? [] : [make('small', reason, { className: 'quiet' })])))),
           make('p', 'A program of the website sends them by itself. If there are more each time, ask who runs the website whether it runs.', { className: 'quiet' }),
         ]));
   $('comparison').replaceChildren(...(comparison ? comparedParts(comparison) : [make('p', 'Nothing was compared yet.')]),
@@ -199,10 +199,10 @@ function show() {
 }
 
 function comparedParts({ summary, startedAt, differences }) {
-  const parts = [make('p', summary), make('p', 'Compared on ', { className: 'quiet' }, timeOf(startedAt))];
+  const parts = [make('p', summary), make('p', 'Compared on ', { className: 'quiet' }, toTime(startedAt))];
   if (differences.length === 0) return parts;
   const rows = differences.map(({ idempotencyKey, leadId, state, reason, createdAt }) =>
-    make('tr', '', {}, make('td', `${STATES[state] ?? state}, lead ${leadId}, key ${idempotencyKey}`), make('td', '', {}, timeOf(createdAt)), make('td', reason)));
+    make('tr', '', {}, make('td', `${STATES[state] ?? state}, lead ${leadId}, key ${idempotencyKey}`), make('td', '', {}, toTime(createdAt)), make('td', reason)));
   const heads = ['Lead', 'Stored', 'What it may mean'].map((head) => make('th', head, { scope: 'col' }));
   parts.push(make('table', '', {}, make('caption', 'What differs'), make('thead', '', {}, make('tr', '', {}, ...heads)), make('tbody', '', {}, ...rows)));
   if (differences.length === 100) parts.push(make('p', 'There may be more: these are the newest.'));
@@ -245,7 +245,7 @@ async function ask(request) {
 function compared() {
   const { isComplete, stoppedBecause } = report.comparison;
   if (isComplete) return 'Compared.';
-  return `Not finished. ${sentenceOf(stoppedBecause) || 'It was stopped.'} Go on in a minute.`;
+  return `Not finished. ${findSentence(stoppedBecause) || 'It was stopped.'} Go on in a minute.`;
 }
 
 async function act(body, done, busy = 'Working …') {

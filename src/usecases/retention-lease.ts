@@ -2,11 +2,11 @@ import { nextRetentionTime } from '../domain/retention.ts';
 import type { Changing } from './dependencies.ts';
 
 /**
- * The turns of the cores, and the retention time, in one record. A core gets its turn by advancing the time. It may do
+ * The lease of the cores on retention, and the retention time, in one record. A core takes the lease by advancing the time. It may do
  * so once it has seen the same time for a while. The time therefore advances by what has elapsed, however many cores
  * there are and however often they start.
  */
-export class RetentionTurns {
+export class RetentionLease {
   readonly #deps: Changing;
   readonly #idleMs: number;
   readonly #now: () => number;
@@ -22,11 +22,11 @@ export class RetentionTurns {
   }
 
   /**
-   * Returns the retention time for a turn of this process, never later than its clock. Null: it is not its turn.
+   * Takes the lease for this process. Returns the retention time, never later than its clock. Null: another process has the lease.
    *
    * @param first the initial time, if none is stored; null: not known yet
    */
-  async next(first: Date | null): Promise<Date | null> {
+  async take(first: Date | null): Promise<Date | null> {
     const { store, clock: readClock } = this.#deps;
     const found = await store.findRetentionTime();
     const at = this.#now();

@@ -2,11 +2,11 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { RetentionStore, RetentionTime } from '../../src/store/port/retention.ts';
 import type { Store } from '../../src/store/store.ts';
-import { RetentionTurns } from '../../src/usecases/retention-turns.ts';
+import { RetentionLease } from '../../src/usecases/retention-lease.ts';
 import { DAY_MS, NOW } from '../support/builders.ts';
 
 const LOOK_MS = 60_000;
-const TURN_MS = 50_000;
+const LEASE_MS = 50_000;
 
 /** A store that behaves as the contract suite requires. */
 function aRetentionStore(stored: RetentionTime | null = null): RetentionStore {
@@ -24,12 +24,12 @@ function aRetentionStore(stored: RetentionTime | null = null): RetentionStore {
 class Deployment {
   readonly #store = aRetentionStore() as Store;
   readonly #aheadMs = new Map<number, number>();
-  readonly #cores = new Map<number, RetentionTurns>();
+  readonly #cores = new Map<number, RetentionLease>();
   realMs = NOW.getTime();
   /** How long the clock of any core was ahead. */
   wrongMs = 0;
-  /** The turns so far: their real time, and the retention time they used. */
-  readonly turns: { readonly realMs: number; readonly timeMs: number }[] = [];
+  /** The leases so far: their real time, and the retention time they used. */
+  readonly leases: { readonly realMs: number; readonly timeMs: number }[] = [];
 
   pass(ms: number): void {
     this.realMs += ms;
@@ -41,11 +41,11 @@ class Deployment {
 
   async look(core: number): Promise<Date | null> {
     const clock = () => new Date(this.realMs + (this.#aheadMs.get(core) ?? 0));
-    const made = () => new RetentionTurns({ store: this.#store, clock }, TURN_MS, () => this.realMs);
-    const turns = this.#cores.get(core) ?? made();
-    this.#cores.set(core, turns);
-    const time = await turns.next(NOW);
-    if (time) this.turns.push({ realMs: this.realMs, timeMs: time.getTime() });
+    const made = () => new RetentionLease({ store: this.#store, clock }, LEASE_MS, () => this.realMs);
+    const leases = this.#cores.get(core) ?? made();
+    this.#cores.set(core, leases);
+    const time = await leases.take(NOW);
+    if (time) this.leases.push({ realMs: this.realMs, timeMs: time.getTime() });
     return time;
   }
 
@@ -109,8 +109,8 @@ describe('the retention time', () => {
         const deployment = new Deployment();
         await deployment.look(0);
         await happen(deployment, all);
-        for (const { realMs, timeMs } of deployment.turns)
-          expect(timeMs - realMs).toBeLessThanOrEqual(deployment.wrongMs + 2 * TURN_MS);
+        for (const { realMs, timeMs } of deployment.leases)
+          expect(timeMs - realMs).toBeLessThanOrEqual(deployment.wrongMs + 2 * LEASE_MS);
 
         for (const core of [0, 1, 2]) deployment.set(core, 0);
         const [last] = [await deployment.live(3, [0, 1])];
@@ -124,44 +124,44 @@ describe('the retention time', () => {
   test('retention time does not jump with a clock, however often cores start', async () => {
     const deployment = new Deployment();
     await deployment.live(10, [0, 1]);
-    const before = deployment.turns.at(-1)?.timeMs ?? 0;
+    const before = deployment.leases.at(-1)?.timeMs ?? 0;
     for (const core of [0, 1]) deployment.set(core, 365 * DAY_MS);
     for (let start = 0; start < 400; start += 1) {
       deployment.restart(0);
       for (let look = 0; look < 3; look += 1) await deployment.look(0);
       deployment.pass(1000);
     }
-    expect(deployment.turns.at(-1)?.timeMs).toBe(before);
+    expect(deployment.leases.at(-1)?.timeMs).toBe(before);
     const last = await deployment.live(60, [0, 1]);
     expect((last?.getTime() ?? 0) - before).toBeLessThanOrEqual(2 * (400_000 + 60 * LOOK_MS));
   });
 
-  test('one core has every turn of retention until it ends, and then another core takes over', async () => {
+  test('one core has every lease of retention until it ends, and then another core takes over', async () => {
     const deployment = new Deployment();
-    const turnsOf: number[] = [];
+    const countLeases: number[] = [];
     for (let second = 0; second < 3600; second += 10) {
       for (const core of [0, 1, 2]) {
-        if ((core === turnsOf[0] && second > 1800) || (second + core * 20) % 60 !== 0) continue;
-        if (await deployment.look(core)) turnsOf.push(core);
+        if ((core === countLeases[0] && second > 1800) || (second + core * 20) % 60 !== 0) continue;
+        if (await deployment.look(core)) countLeases.push(core);
       }
       deployment.pass(10_000);
     }
-    expect(turnsOf.length).toBeGreaterThan(50);
-    expect(new Set(turnsOf).size).toBe(2);
-    const [first, second] = new Set(turnsOf);
-    expect(turnsOf.lastIndexOf(first as number)).toBeLessThan(turnsOf.indexOf(second as number));
+    expect(countLeases.length).toBeGreaterThan(50);
+    expect(new Set(countLeases).size).toBe(2);
+    const [first, second] = new Set(countLeases);
+    expect(countLeases.lastIndexOf(first as number)).toBeLessThan(countLeases.indexOf(second as number));
   });
 
   test('retention time starts with the latest retention, even if unreadable, and never without one', async () => {
     for (const stored of [null, { version: 7, time: null }]) {
       const store = aRetentionStore(stored) as Store;
-      const turns = new RetentionTurns({ store, clock: () => NOW }, 0);
+      const leases = new RetentionLease({ store, clock: () => NOW }, 0);
       for (const first of [null, NOW]) {
-        expect(await turns.next(first)).toBeNull();
+        expect(await leases.take(first)).toBeNull();
         expect((await store.findRetentionTime())?.time ?? null).toEqual(first);
       }
-      await turns.next(NOW);
-      expect(await turns.next(NOW)).toEqual(NOW);
+      await leases.take(NOW);
+      expect(await leases.take(NOW)).toEqual(NOW);
     }
   });
 });

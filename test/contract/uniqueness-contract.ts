@@ -1,76 +1,76 @@
 import { beforeEach, describe, expect, test } from 'vitest';
-import { type Contact, openClaims, searchKeys } from '../../src/domain/contact.ts';
+import { type Contact, searchKeys, toContactKeys } from '../../src/domain/contact.ts';
 import type { Lead } from '../../src/domain/lead.ts';
 import type { CreateLeadOutcome } from '../../src/domain/lead-creation.ts';
 import type { Studio } from '../../src/domain/studio.ts';
 import type { Store } from '../../src/store/store.ts';
 import { findContactLeads } from '../../src/usecases/read-leads.ts';
-import { aClaim, aLead, aStudio, BY, claimsOf, NOW, STUDIO_ID, times } from '../support/builders.ts';
+import { aContactKey, aLead, aStudio, BY, keysFor, NOW, STUDIO_ID, times } from '../support/builders.ts';
 import { contradictionsIn } from '../support/contradictions.ts';
 import type { Damage, OpenedStore } from './opened-store.ts';
 import { actionsOn, correctLead, describeThroughStores } from './store-actions.ts';
 
-/** Promises about claims, and about the regions by which they are computed. */
-export function claimContract(damages: readonly Damage[], opened: () => OpenedStore): void {
+/** Promises about uniqueness keys, and about the regions by which they are computed. */
+export function uniquenessContract(damages: readonly Damage[], opened: () => OpenedStore): void {
   let store: Store;
   beforeEach(() => {
     store = opened().store;
   });
   const { created, moved, corrected, everyLead } = actionsOn(() => store);
-  const holderOf = async (...names: readonly string[]) => {
-    const { leads: found } = await store.findLeadsOfContact(STUDIO_ID, names.map(aClaim));
+  const findHolder = async (...names: readonly string[]) => {
+    const { leads: found } = await store.findLeadsOfContact(STUDIO_ID, names.map(aContactKey));
     return found.map(({ id }) => id);
   };
 
-  describe('claims', () => {
-    test('a creation is refused if it shares any one claim with an open lead', async () => {
+  describe('uniqueness keys', () => {
+    test('a creation is refused if it shares any one key with an open lead', async () => {
       const [first, second] = [aLead(), aLead()];
-      await created(first, claimsOf(first, { contactKeys: [aClaim('a'), aClaim('b')] }));
+      await created(first, keysFor(first, { contactKeys: [aContactKey('a'), aContactKey('b')] }));
 
       for (const contactKeys of [
-        [aClaim('a')],
-        [aClaim('b')],
-        [aClaim('c'), aClaim('b')],
-        [aClaim('a'), aClaim('c')],
+        [aContactKey('a')],
+        [aContactKey('b')],
+        [aContactKey('c'), aContactKey('b')],
+        [aContactKey('a'), aContactKey('c')],
       ]) {
-        expect(await store.createLead(second, claimsOf(second, { contactKeys }))).toEqual({
+        expect(await store.createLead(second, keysFor(second, { contactKeys }))).toEqual({
           kind: 'already-open',
           leadId: first.id,
         });
       }
-      // The refused lead has left no claims.
-      await created(second, claimsOf(second, { contactKeys: [aClaim('c')] }));
+      // The refused lead has left no keys.
+      await created(second, keysFor(second, { contactKeys: [aContactKey('c')] }));
     });
 
-    test('200 concurrent leads with overlapping claims leave no two open leads with a common claim', async () => {
+    test('200 concurrent leads with overlapping keys leave no two open leads with a common key', async () => {
       const another = await opened().another();
 
       const outcomes = await Promise.all(
         times(200, async (index) => {
           const lead = aLead();
-          const contactKeys = [aClaim(`claim-${index % 20}`), aClaim(`claim-${(index + 1) % 20}`)];
-          const { kind } = await (index % 2 ? store : another).createLead(lead, claimsOf(lead, { contactKeys }));
+          const contactKeys = [aContactKey(`key-${index % 20}`), aContactKey(`key-${(index + 1) % 20}`)];
+          const { kind } = await (index % 2 ? store : another).createLead(lead, keysFor(lead, { contactKeys }));
           return kind === 'created' ? contactKeys : [];
         }),
       );
 
-      const claimed = outcomes.flat();
-      expect(new Set(claimed).size).toBe(claimed.length);
-      // No two neighbouring claims are both free.
-      expect(claimed.length).toBeGreaterThanOrEqual(14);
+      const held = outcomes.flat();
+      expect(new Set(held).size).toBe(held.length);
+      // No two neighbouring keys are both free.
+      expect(held.length).toBeGreaterThanOrEqual(14);
     });
 
-    test('a closed lead is found by its former claims and those given when it was closed', async () => {
+    test('a closed lead is found by its former keys and those given when it was closed', async () => {
       const lead = aLead();
-      await created(lead, claimsOf(lead, { contactKeys: [aClaim('a'), aClaim('b')] }));
-      await moved(lead, 'contacted', { claims: claimsOf(lead, { contactKeys: [aClaim('d')] }) });
-      await moved(lead, 'won', { claims: claimsOf(lead, { contactKeys: [aClaim('b'), aClaim('c')] }) });
-      await moved(lead, 'lost', { claims: claimsOf(lead, { contactKeys: [aClaim('d')] }) });
+      await created(lead, keysFor(lead, { contactKeys: [aContactKey('a'), aContactKey('b')] }));
+      await moved(lead, 'contacted', { keys: keysFor(lead, { contactKeys: [aContactKey('d')] }) });
+      await moved(lead, 'won', { keys: keysFor(lead, { contactKeys: [aContactKey('b'), aContactKey('c')] }) });
+      await moved(lead, 'lost', { keys: keysFor(lead, { contactKeys: [aContactKey('d')] }) });
 
-      for (const name of ['a', 'b', 'c']) expect(await holderOf(name)).toEqual([lead.id]);
-      expect(await holderOf('d')).toEqual([]);
-      await moved(lead, 'new', { claims: claimsOf(lead, { contactKeys: [aClaim('c')] }) });
-      expect(await holderOf('a', 'b')).toEqual([]);
+      for (const name of ['a', 'b', 'c']) expect(await findHolder(name)).toEqual([lead.id]);
+      expect(await findHolder('d')).toEqual([]);
+      await moved(lead, 'new', { keys: keysFor(lead, { contactKeys: [aContactKey('c')] }) });
+      expect(await findHolder('a', 'b')).toEqual([]);
     });
   });
 
@@ -85,7 +85,7 @@ export function claimContract(damages: readonly Damage[], opened: () => OpenedSt
       { contact: phone('(030 7777777) #5'), other: phone('030 77777775') },
       { contact: email('ada@\u0130stanbul.example'), other: email('ada@istanbul.example') },
     ];
-    const claimsNow = (lead: Lead) => claimsOf(lead, openClaims(lead.contact, { regionCode: null, formerRegions: [] }));
+    const keysNow = (lead: Lead) => keysFor(lead, toContactKeys(lead.contact, { regionCode: null, formerRegions: [] }));
     const FREE = { regionCode: null, formerRegions: [] };
     const foundBy = async (contact: Contact, former?: 'former') => {
       const { leads } = await findContactLeads(store, STUDIO_ID, contact, former);
@@ -97,8 +97,11 @@ export function claimContract(damages: readonly Damage[], opened: () => OpenedSt
     async function createdBy12(contact: Contact, other: Contact): Promise<Lead> {
       const lead = aLead({ contact });
       const keys = [...searchKeys(contact, FREE), ...searchKeys(other, FREE)];
-      await created(lead, claimsOf(lead, { contactKeys: [...new Set(keys)], regionCode: null }));
-      await opened().damage(damages.find(({ kind, value }) => kind === 'claim' && value === 2) ?? expect.fail(), lead);
+      await created(lead, keysFor(lead, { contactKeys: [...new Set(keys)], regionCode: null }));
+      await opened().damage(
+        damages.find(({ kind, value }) => kind === 'uniqueness key' && value === 2) ?? expect.fail(),
+        lead,
+      );
       return lead;
     }
 
@@ -109,7 +112,7 @@ export function claimContract(damages: readonly Damage[], opened: () => OpenedSt
       async ({ contact, other }) => {
         const old = await createdBy12(contact, other);
         await nothingIsWrong();
-        const ask = (lead: Lead) => store.createLead(lead, claimsNow(lead), { keepsEnquiry: true });
+        const ask = (lead: Lead) => store.createLead(lead, keysNow(lead), { keepsEnquiry: true });
 
         const outcomes = await Promise.all(times(10, () => ask(aLead({ contact: other, note: 'asks' }))));
 
@@ -133,7 +136,7 @@ export function claimContract(damages: readonly Damage[], opened: () => OpenedSt
       async (value) => {
         const lead = aLead({ contact: phone(value) });
         const contactKeys = searchKeys(phone(value.replace(/[^+\d]/g, '')), FREE);
-        await created(lead, claimsOf(lead, { contactKeys }));
+        await created(lead, keysFor(lead, { contactKeys }));
 
         for (const former of [undefined, 'former'] as const)
           expect(await foundBy(phone(value), former)).toEqual([lead.id]);
@@ -146,17 +149,17 @@ export function claimContract(damages: readonly Damage[], opened: () => OpenedSt
       async ({ contact, other }) => {
         const old = await createdBy12(contact, other);
         const [closed, corrected] = [aLead({ contact: other, stage: 'lost' }), aLead()];
-        await created(closed, claimsNow(closed));
+        await created(closed, keysNow(closed));
         await created(corrected);
 
-        await moved(closed, 'new', { claims: claimsNow(closed) });
+        await moved(closed, 'new', { keys: keysNow(closed) });
         await nothingIsWrong();
-        await moved({ ...closed, stage: 'new' }, 'lost', { claims: claimsNow(closed) });
-        const claims = claimsNow({ ...corrected, contact: other });
-        expect(await correctLead(store, corrected, { contact: other }, { claims })).toMatchObject({ kind: 'changed' });
+        await moved({ ...closed, stage: 'new' }, 'lost', { keys: keysNow(closed) });
+        const keys = keysNow({ ...corrected, contact: other });
+        expect(await correctLead(store, corrected, { contact: other }, { keys })).toMatchObject({ kind: 'changed' });
         await nothingIsWrong();
         const again = aLead({ contact });
-        expect(await store.createLead(again, claimsNow(again))).toEqual({ kind: 'already-open', leadId: old.id });
+        expect(await store.createLead(again, keysNow(again))).toEqual({ kind: 'already-open', leadId: old.id });
       },
     );
 
@@ -166,17 +169,17 @@ export function claimContract(damages: readonly Damage[], opened: () => OpenedSt
         for (const hasMet of [false, true]) {
           const old = await createdBy12(contact, other);
           const met = aLead({ contact: other });
-          if (hasMet) await created(met, claimsNow(met));
-          const won = await moved(old, 'won', { claims: claimsNow(old) });
+          if (hasMet) await created(met, keysNow(met));
+          const won = await moved(old, 'won', { keys: keysNow(old) });
           expect(await foundBy(contact)).toEqual([old.id]);
           expect(await foundBy(other)).toEqual(hasMet ? [met.id] : []);
           if (!hasMet) {
-            await created(met, claimsNow(met));
+            await created(met, keysNow(met));
           }
-          const open = await moved(won, 'contacted', { claims: claimsNow(old) });
+          const open = await moved(won, 'contacted', { keys: keysNow(old) });
           await nothingIsWrong();
           const another = { contact: email('new@example.org') };
-          await corrected(open, another, { claims: claimsNow({ ...open, ...another }) });
+          await corrected(open, another, { keys: keysNow({ ...open, ...another }) });
           await nothingIsWrong();
           expect(await foundBy(contact, 'former')).toEqual([old.id]);
           for (const lead of [old, met]) {
@@ -199,11 +202,11 @@ export function claimContract(damages: readonly Damage[], opened: () => OpenedSt
       through.putStudio({ id: STUDIO_ID, status: 'active', regionCode }, { memberId: null, now: NOW });
     const studioNow = async () => (await store.findStudio(STUDIO_ID)) as Studio;
     const formerRegions = async () => new Set((await studioNow()).formerRegions);
-    const claimsNow = async (lead: Lead) => claimsOf(lead, openClaims(lead.contact, await studioNow()));
-    /** Creates a lead with the claims of the studio's current region. */
+    const keysNow = async (lead: Lead) => keysFor(lead, toContactKeys(lead.contact, await studioNow()));
+    /** Creates a lead with the keys of the studio's current region. */
     async function createNow(value: string): Promise<CreateLeadOutcome> {
       const lead = aLead({ contact: phone(value) });
-      return store.createLead(lead, await claimsNow(lead));
+      return store.createLead(lead, await keysNow(lead));
     }
     async function createdNow(value: string): Promise<Lead> {
       const outcome = await createNow(value);
@@ -235,7 +238,7 @@ export function claimContract(damages: readonly Damage[], opened: () => OpenedSt
       await put('DE');
       const open = await createdNow(NATIONAL);
       const other = await createdNow('030 1234567');
-      const closed = await moved(other, 'lost', { claims: await claimsNow(other) });
+      const closed = await moved(other, 'lost', { keys: await keysNow(other) });
       const before = await everyLead();
 
       await put('AT');
@@ -246,19 +249,19 @@ export function claimContract(damages: readonly Damage[], opened: () => OpenedSt
         [open, IN_GERMANY],
         [closed, '+49 30 1234567'],
       ] as const) {
-        const { contactKeys } = openClaims(phone(value), aStudio({ regionCode: 'DE' }));
+        const { contactKeys } = toContactKeys(phone(value), aStudio({ regionCode: 'DE' }));
         expect((await store.findLeadsOfContact(STUDIO_ID, contactKeys)).leads).toEqual([lead]);
       }
     });
 
-    test('a late call with claims of the former region creates no second lead for the same text', async () => {
+    test('a late call with keys of the former region creates no second lead for the same text', async () => {
       await put('DE');
       const late = aLead({ contact: phone(NATIONAL) });
-      const lateClaims = await claimsNow(late);
+      const lateKeys = await keysNow(late);
       await put(null);
       const { id: leadId } = await createdNow(NATIONAL);
 
-      expect(await store.createLead(late, lateClaims)).toEqual({ kind: 'already-open', leadId });
+      expect(await store.createLead(late, lateKeys)).toEqual({ kind: 'already-open', leadId });
     });
 
     // @proves leads-9
@@ -272,7 +275,7 @@ export function claimContract(damages: readonly Damage[], opened: () => OpenedSt
         for (const value of [IN_GERMANY, NATIONAL]) expect(await found(value)).toEqual([lead.id]);
         for (const value of [abroad, inGermany]) expect(await found(value)).toEqual([id]);
       }
-      await moved(lead, 'lost', { claims: await claimsNow(lead) });
+      await moved(lead, 'lost', { keys: await keysNow(lead) });
       await put('DE');
 
       // Also by the region in which it was closed.
