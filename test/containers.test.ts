@@ -164,7 +164,8 @@ describeWithImage('the image', () => {
     expect(await stop(relay)).toBe(0);
   });
 
-  kubernetesLife(() => image);
+  // It takes minutes.
+  if (process.env.SOAK) kubernetesLife(() => image);
 
   describeWithMongo('as compose.yaml has them', (mongoUrl) => {
     describeWithRedis('with a Redis', (redisUrl) => {

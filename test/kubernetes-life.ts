@@ -24,8 +24,7 @@ const CERTIFICATES = readFileSync(join(ROOT, 'docs/how-to/certificates.md'), 'ut
 /** Runs the containers of the image in pods of the Kubernetes manifests, with upgrades and crashes. */
 export function kubernetesLife(image: () => string): void {
   describeWithKustomize('in pods of the manifests', () => {
-    // It takes minutes.
-    if (process.env.SOAK) withDatabaseAndRedis(image);
+    withDatabaseAndRedis(image);
 
     // @proves kubernetes-3
     test('on SQLite, a core is replaced by one on the same volume, and no request fails', async () => {

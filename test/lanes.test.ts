@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { APART, CLIENTS, CONFORMANCE, EXAMPLES, LEFT_OUT, LONG, LONGEST, QUICK, SLOW } from './lanes.ts';
+import { APART, CLIENTS, CONFORMANCE, EXAMPLES, LEFT_OUT, LONG, LONGEST, ONLY_IN_SOAK, QUICK, SLOW } from './lanes.ts';
 import { ruleRows, WITHOUT_TEST } from './rule-table.ts';
 import { PARTS } from './soak/parts.ts';
 import { CONTRACT_RPCS } from './support/grpc.ts';
@@ -61,11 +61,13 @@ test('each listed suite is left out of npm test, or is a slow one that it runs',
   expect(SLOW.filter((name) => !QUICK.includes(`test/${name}.test.ts`))).toEqual([]);
 });
 
-test('npm run soak runs each suite that has a size for it, and has no path without suites', () => {
+test('npm run soak runs each suite that is left to it or sized for it, and names no others', () => {
   const starts = Object.values(PARTS).flat();
-  const suites = [...QUICK, ...NOT_QUICK];
+  const suites = [...QUICK, ...NOT_QUICK, ...Object.keys(ONLY_IN_SOAK)];
   expect(starts.filter((start) => !suites.some((suite) => suite.startsWith(start)))).toEqual([]);
   const sized = suites.filter((suite) => /\btestSize\(|\benv\.SOAK\b/.test(readText(suite)));
   expect(sized.length).toBeGreaterThan(10);
-  expect(sized.filter((suite) => !starts.some((start) => suite.startsWith(start)))).toEqual([]);
+  expect(
+    [...sized, ...Object.keys(ONLY_IN_SOAK)].filter((suite) => !starts.some((start) => suite.startsWith(start))),
+  ).toEqual([]);
 });

@@ -50,7 +50,6 @@ export const LONG: Readonly<Record<string, string>> = {
   'test/security/unread-rest-answers.test.ts': 'responses that are not read',
   'test/simulation/mongo-': 'the store contract on a simulated replica set, and its commands beside those of a server',
   'test/simulation/simulation.test.ts': 'lives of the whole service on a simulated machine',
-  'test/soak/': 'response times, which only a quiet machine measures',
   'test/unit/contact-keys.test.ts': 'the phone numbers of every region',
   'test/unit/core-sessions.test.ts': 'connections that fall silent',
   'test/unit/watched-files.test.ts': 'files that are watched for changes',
@@ -60,7 +59,15 @@ export const LONG: Readonly<Record<string, string>> = {
 /** Suites that run only where something is installed, or allowed, are declared by functions with such names. */
 const NEEDS_MORE = /\bdescribe(?:With\w+|If)\(/;
 
-const suitesIn = (folder: string) => globSync(`${folder}/**/*.test.ts`, { cwd: ROOT }).toSorted();
+/** Suites that only `npm run soak` runs, with what the other lanes prove instead. */
+export const ONLY_IN_SOAK: Readonly<Record<string, string>> = {
+  'test/soak/isolation-in-time.test.ts': 'which data a response is about; only a quiet machine measures its time',
+  'test/e2e/alerts.test.ts': 'each rule of Prometheus, on series that are written down',
+};
+
+const isRun = (suite: string) => process.env.SOAK !== undefined || !(suite in ONLY_IN_SOAK);
+
+const suitesIn = (folder: string) => globSync(`${folder}/**/*.test.ts`, { cwd: ROOT }).filter(isRun).toSorted();
 
 const SUITES = suitesIn('test');
 
@@ -95,13 +102,12 @@ export const LEFT_OUT: readonly string[] = SUITES.filter((suite) => !QUICK.inclu
 
 /** The suites of these that run in separate groups, one after the other once all others have ended. */
 export const APART: Readonly<Record<string, { readonly workers: number; readonly suites: readonly string[] }>> = {
-  // They wait for deadlines of calls to servers in their own process, of alerts, and of processes replaced under load. Two of
+  // They wait for deadlines of calls to servers in their own process, and of processes replaced under load. Two of
   // them run with a processor each. One counts the memory of its process, so it shares none.
   'by twos': {
     workers: 2,
     suites: [
       'test/simulation/mongo-contract.test.ts',
-      'test/e2e/alerts.test.ts',
       'test/e2e/reused-port.test.ts',
       'test/integration/idleness.test.ts',
     ],
@@ -141,6 +147,5 @@ export const LONGEST = [
   'test/security/personal-data',
   'sdk/test/outbox/',
   'test/e2e/production-install',
-  'test/e2e/alerts',
   'test/simulation/mongo-contract',
 ];

@@ -13,6 +13,7 @@ export const PARTS: Readonly<Record<string, readonly string[]>> = {
   ],
   databases: ['test/contract/mongo-plans', 'test/contract/sqlite-store', 'test/contract/mongo-store'],
   processes: [
+    'test/e2e/alerts',
     'test/e2e/production-install',
     'test/e2e/rolling-restart',
     'test/e2e/reused-port',
