@@ -103,17 +103,18 @@ export const LEFT_OUT: readonly string[] = SUITES.filter((suite) => !QUICK.inclu
 /** The suites of these that run in separate groups, one after the other once all others have ended. */
 export const APART: Readonly<Record<string, { readonly workers: number; readonly suites: readonly string[] }>> = {
   // They wait for deadlines of calls to servers in their own process, and of processes replaced under load. Two of
-  // them run with a processor each. One counts the memory of its process, so it shares none.
+  // them run with a processor each. Two count the memory or the processor time of a process, so they share none.
   'by twos': {
     workers: 2,
     suites: [
       'test/simulation/mongo-contract.test.ts',
+      'test/security/core-port-bounds.test.ts',
       'test/e2e/reused-port.test.ts',
       'test/integration/idleness.test.ts',
     ],
   },
-  // They load the whole machine: concurrently, each would measure the load of the others.
-  alone: { workers: 1, suites: ['test/security/core-port-bounds.test.ts', 'test/crash/overload.test.ts'] },
+  // It loads the whole machine, and would otherwise measure the load of others.
+  alone: { workers: 1, suites: ['test/crash/overload.test.ts'] },
 };
 
 const isApart = (suite: string) => Object.values(APART).some(({ suites }) => suites.includes(suite));
