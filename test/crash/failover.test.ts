@@ -9,7 +9,7 @@ import { created, startLoad } from './load.ts';
 import { Rounds } from './promises-kept.ts';
 
 /** The number of times a standby of the database takes over. */
-const FAILOVERS = testSize('FAILOVERS', { usual: 1, soak: 20 });
+const FAILOVERS = testSize('FAILOVERS', { usual: 1, soak: 10 });
 
 /** The seed of the requests and of the time at which the primary is killed. */
 const SEED = seedFrom('FAILOVER_SEED');

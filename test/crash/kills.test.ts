@@ -9,7 +9,7 @@ import { created, type Ledger, startLoad } from './load.ts';
 import { brokenPromises, Rounds } from './promises-kept.ts';
 
 /** The total number of kills in this file. */
-const KILLS = testSize('CRASH_KILLS', { usual: 3, soak: 200 });
+const KILLS = testSize('CRASH_KILLS', { usual: 3, soak: 60 });
 
 /** The seed of the requests, and of the time and target of each kill. */
 const SEED = seedFrom('CRASH_SEED');

@@ -9,7 +9,7 @@ import { type Ledger, type Load, startLoad } from './load.ts';
 import { Rounds } from './promises-kept.ts';
 
 /** The total number of power failures in this file, half of them at any moment. */
-const CUTS = testSize('POWER_CUTS', { usual: 6, soak: 200 });
+const CUTS = testSize('POWER_CUTS', { usual: 6, soak: 60 });
 
 /** The seed of the requests, of the time of each failure, and of what remains on the disk. */
 const SEED = seedFrom('POWER_SEED');

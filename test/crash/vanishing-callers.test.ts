@@ -8,7 +8,7 @@ import { aCapture, aService, LEADS, readLead, type StudioWithKey } from '../supp
 import { testSize } from '../tools/test-size.ts';
 
 /** The total number of callers that vanish, in five rounds. */
-const CALLERS = testSize('VANISHING_CALLERS', { usual: 1000, soak: 20_000 });
+const CALLERS = testSize('VANISHING_CALLERS', { usual: 1000, soak: 10_000 });
 const AT_ONCE = 40;
 
 /** The memory that each caller may leave behind; bytes. A leaked connection takes more than 10,000. */

@@ -12,7 +12,7 @@ import { type Plan, USUAL } from './plan.ts';
 import { plansFrom, REPORTS, simulate } from './simulate.ts';
 
 /** The duration of random lives on all databases together, a third of it in lives of two hours; seconds. Otherwise only the first seeds are lived. */
-const SECONDS = testSize('SIMULATION_SECONDS', { usual: 0, soak: 3600 });
+const SECONDS = testSize('SIMULATION_SECONDS', { usual: 0, soak: 2400 });
 
 /** The first seeds, and the maximum number of steps of their lives. On MongoDB a step takes twice the processor time. */
 const [FIRST_SEEDS, FIRST_STEPS] = [[1, 2], 20];
