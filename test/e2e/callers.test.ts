@@ -19,6 +19,9 @@ const SERVED = ['created: 201', 'read: 200', 'ready: 200'];
 /** Longer than a gateway presents the old token without trying the new one; milliseconds. */
 const LONGER_THAN_FORMER_MS = 11_000;
 
+/** The pause of a caller between two requests, so that the processors have time for other suites. */
+const PAUSE_MS = 10;
+
 /** Starts a core and a gateway that share a token, each with its own file, and counts requests that run throughout. */
 async function aSharedToken() {
   const [{ token: first }, { token: second }] = await Promise.all([aToken(), aToken()]);
@@ -52,6 +55,7 @@ async function aSharedToken() {
     while (!isOver) {
       const outcome = await send();
       outcomes.set(outcome, (outcomes.get(outcome) ?? 0) + 1);
+      await setTimeout(PAUSE_MS);
     }
   });
   return {

@@ -51,7 +51,7 @@ describeWithHaproxy('behind HAProxy', () => {
           } catch (error) {
             failures.push(error);
           }
-          await sleep(10);
+          await sleep(40);
         }
       });
       const untilMoreServed = async () => {
