@@ -14,7 +14,7 @@ import { connectScope } from '../rpc/connect-scope.ts';
 import type { ExchangeContext } from '../rpc/exchange-service.ts';
 import { type Request, type Response, readPath } from '../rpc/request.ts';
 import { describePath, servedMethods } from '../rpc/routes.ts';
-import { connectionDraining, newCall, type RunCall, refused } from '../rpc/run-call.ts';
+import { connectionDraining, newCall, type RunCall, recordRefusal } from '../rpc/run-call.ts';
 import type { Dependencies } from '../usecases/dependencies.ts';
 import { Connections } from './connections.ts';
 import { createPortServer } from './server.ts';
@@ -87,7 +87,7 @@ export function createCoreServer(
   }
 
   const report = (message: string) =>
-    void refused(run, newCall(undefined, new Headers(), undefined), new Refusal('INVALID_REQUEST', message));
+    void recordRefusal(run, newCall(undefined, new Headers(), undefined), new Refusal('INVALID_REQUEST', message));
   function endMalformed(error: NodeJS.ErrnoException, socket: Socket) {
     // A TLS or network fault, which probes cause as well.
     if (!/^(HPE_|ERR_HTTP_)/.test(error.code ?? '')) return socket.destroy();

@@ -17,7 +17,7 @@ import {
 } from './interceptors.ts';
 import { type Request, type Response, readPath } from './request.ts';
 import { EXCHANGE_PATH, findMaxTimeoutMs } from './routes.ts';
-import { newCall, type RunCall, refused } from './run-call.ts';
+import { newCall, type RunCall, recordRefusal } from './run-call.ts';
 import { toAnswer, unserved } from './unserved.ts';
 
 interface ServedMethods {
@@ -127,7 +127,8 @@ function observed(handler: UniversalHandler, run: RunCall): UniversalHandler {
     const isUndecoded = method.methodKind === 'unary' && progress.isAdmitted && !progress.isDecoded;
     // The library reports these as internal errors, which clients would retry.
     const refusal = isUndecoded && refusalOfMessage(progress.context.signal.reason, progress);
-    if (refusal) return toAnswer(header, await refused(run, newCall(method, header, callerIfAny({ values })), refusal));
+    if (refusal)
+      return toAnswer(header, await recordRefusal(run, newCall(method, header, callerIfAny({ values })), refusal));
     // Only GET responses are cacheable.
     if (call.method === 'GET') (answer.header as Headers).set('cache-control', 'no-store');
     return answer;

@@ -22,7 +22,7 @@ import { getPublicLead, listPublicLeads, pageLimit } from '../usecases/read-lead
 import { readCaller } from './callers.ts';
 import { bearerToWire, leadDataFromWire, sourceIdFromWire } from './convert.ts';
 import { toConnectError, toStatus } from './refusals.ts';
-import { connectionDraining, newCall, type RunCall, refused } from './run-call.ts';
+import { connectionDraining, newCall, type RunCall, recordRefusal } from './run-call.ts';
 import { takeUntil } from './take-until.ts';
 
 /** The maximum number of items in a message, and of results in a message. */
@@ -109,7 +109,7 @@ export function exchangeService(
       assert(pendingLeads === 0, 'result_per_item');
     } catch (error) {
       if (!(error instanceof BrokenInvariant)) throw toConnectError(error);
-      throw await refused(run, newCall(ExchangeService.method.exchange, requestHeader, caller), error);
+      throw await recordRefusal(run, newCall(ExchangeService.method.exchange, requestHeader, caller), error);
     }
 
     async function readAll(): Promise<void> {

@@ -12,7 +12,7 @@ import { Health } from '../../proto/gen/health/v1/health_pb.ts';
 import { Refusal } from '../domain/refusal.ts';
 import { callerIfAny, readCaller, refuseOtherStudios } from './callers.ts';
 import { accessWithdrawn, toConnectError } from './refusals.ts';
-import { newCall, type RunCall, refused } from './run-call.ts';
+import { newCall, type RunCall, recordRefusal } from './run-call.ts';
 import { takeUntil } from './take-until.ts';
 
 /** The progress of a call in the library, which refuses some calls before it calls our code. */
@@ -92,7 +92,7 @@ export function refuseUndecoded(run: RunCall) {
     } catch (error) {
       const refusal = refusalOfMessage(error, contextValues.get(progressKey));
       if (!refusal) throw error;
-      throw await refused(run, newCall(method, header, callerIfAny({ values: contextValues })), refusal);
+      throw await recordRefusal(run, newCall(method, header, callerIfAny({ values: contextValues })), refusal);
     }
   }
 }

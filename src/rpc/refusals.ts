@@ -42,7 +42,7 @@ const CODES: Record<RefusalReason, Code> = {
  */
 export function toConnectError(error: unknown): ConnectError {
   if (error instanceof ConnectError) return error;
-  if (error instanceof Refusal) return refused(error);
+  if (error instanceof Refusal) return withDetails(error);
   return error instanceof StoreUnavailable
     ? new ConnectError('the store is unavailable', Code.Unavailable)
     : new ConnectError('internal error', Code.Internal);
@@ -58,7 +58,7 @@ export function toStatus({ code, rawMessage, details }: ConnectError): Status {
   });
 }
 
-function refused({ reason, message, metadata, faults }: Refusal): ConnectError {
+function withDetails({ reason, message, metadata, faults }: Refusal): ConnectError {
   const info = { desc: ErrorInfoSchema, value: { reason, domain: DOMAIN, metadata } };
   const fieldViolations = faults.map(({ field, message }) => ({ field, description: message }));
   const badRequest = { desc: BadRequestSchema, value: { fieldViolations } };

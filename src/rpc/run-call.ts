@@ -100,7 +100,7 @@ export function callRunner(log: Logger, metrics?: CoreMetrics, tracer?: Tracer):
 }
 
 /** Logs and counts a refused call, and returns the error that its caller gets. */
-export const refused = (run: RunCall, call: Call, reason: Error): Promise<ConnectError> =>
+export const recordRefusal = (run: RunCall, call: Call, reason: Error): Promise<ConnectError> =>
   run<never>(call, () => Promise.reject(reason)).catch((error) => error);
 
 /** Returns the name of a status in logs and metrics, spelled as in gRPC: `INVALID_ARGUMENT`. */

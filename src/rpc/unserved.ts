@@ -8,7 +8,7 @@ import { enveloped } from '../../common/envelopes.ts';
 import { Refusal } from '../domain/refusal.ts';
 import { callerIfAny } from './callers.ts';
 import { unauthenticated } from './refusals.ts';
-import { newCall, type RunCall, refused } from './run-call.ts';
+import { newCall, type RunCall, recordRefusal } from './run-call.ts';
 
 /** The faults of requests that no method serves, by HTTP status. */
 const UNSERVED: Readonly<Record<number, string>> = {
@@ -30,7 +30,7 @@ export async function unserved(
     : known
       ? new Refusal('INVALID_REQUEST', known)
       : new ConnectError('unknown method', Code.Unimplemented);
-  return toAnswer(header, await refused(run, newCall(method, header, caller), refusal), caller ? status : 401);
+  return toAnswer(header, await recordRefusal(run, newCall(method, header, caller), refusal), caller ? status : 401);
 }
 
 /** Returns an error as an answer in the request's protocol. @param status the HTTP status, if the protocol has none of its own */
