@@ -37,7 +37,7 @@ export function connectScope({ routes, exchange, readMaxBytes }: ServedMethods, 
     const progress = context.values.get(progressKey);
     progress.context = context;
     await admit(context);
-    progress.isAdmitted = true;
+    progress.state = 'admitted';
   };
   const { interceptor, messages } = refuseUndecoded(run);
   const serveExchange = exchangeServer(exchange, { gate: requestGate, readable: messages });
@@ -90,7 +90,7 @@ export function connectScope({ routes, exchange, readMaxBytes }: ServedMethods, 
   async function startExchange(request: Http2ServerRequest, response: Http2ServerResponse): Promise<void> {
     const contextValues = findContextValues(request);
     const call = universalRequestFromNodeRequest(request, response, undefined, contextValues);
-    contextValues.set(progressKey, { isAdmitted: false, isDecoded: false, disconnected: call.signal });
+    contextValues.set(progressKey, { state: 'arrived', disconnected: call.signal });
     await serveExchange(request, response, { ...call, contextValues });
   }
 
@@ -118,13 +118,13 @@ function observed(handler: UniversalHandler, run: RunCall): UniversalHandler {
   const serve = async (call: UniversalServerRequest) => {
     const { header } = call;
     const values = call.contextValues as ContextValues;
-    const progress: Progress = { isAdmitted: false, isDecoded: false, disconnected: call.signal };
+    const progress: Progress = { state: 'arrived', disconnected: call.signal };
     values.set(progressKey, progress);
     clampTimeout(header, findMaxTimeoutMs(method));
     // Once there is an answer, the message of a unary call has been decoded, or could not be.
     const answer = await handler(call);
     if (!progress.context) return unserved({ header, values, status: answer.status }, method, run);
-    const isUndecoded = method.methodKind === 'unary' && progress.isAdmitted && !progress.isDecoded;
+    const isUndecoded = method.methodKind === 'unary' && progress.state === 'admitted';
     // The library reports these as internal errors, which clients would retry.
     const refusal = isUndecoded && refusalOfMessage(progress.context.signal.reason, progress);
     if (refusal)

@@ -19,14 +19,13 @@ import { takeUntil } from './take-until.ts';
 export interface Progress {
   /** Set once the call is at the gate. */
   context?: HandlerContext;
-  isAdmitted: boolean;
-  isDecoded: boolean;
+  state: 'arrived' | 'admitted' | 'decoded';
   /** Aborts when the caller disconnects. */
   readonly disconnected: AbortSignal;
 }
 
 export const progressKey = createContextKey<Progress>(
-  { isAdmitted: true, isDecoded: true, disconnected: new AbortController().signal },
+  { state: 'decoded', disconnected: new AbortController().signal },
   { description: 'progress' },
 );
 
@@ -81,7 +80,7 @@ export interface Sent<Message> {
 /** Notes which unary calls were decoded. Refuses undecodable messages of streams, which interceptors get before decoding. */
 export function refuseUndecoded(run: RunCall) {
   const interceptor: Interceptor = (next) => (request) => {
-    request.contextValues.get(progressKey).isDecoded = true;
+    request.contextValues.get(progressKey).state = 'decoded';
     return next(request.stream ? { ...request, message: messages(request) } : request);
   };
   return { interceptor, messages };
