@@ -19,17 +19,19 @@ export function problemOfError(thrown: unknown): Problem {
   if (thrown instanceof BrokenInvariant) return new Problem('internal_error', { cause: thrown });
   if (thrown instanceof TooManyPending) return OVERLOADED;
   const error = ConnectError.from(thrown);
-  // An error with a cause is not the core's own: a call that is cut off is also reported as internal.
-  return toCoreProblem(error, error.cause === undefined && FAULTS.has(error.code));
+  return toCoreProblem(error, isFromCore(error) && FAULTS.has(error.code));
 }
+
+/** Returns whether the core itself sent an error. The error of a call that was cut off has a cause, and may be `internal`, too. */
+const isFromCore = ({ cause }: ConnectError): boolean => cause === undefined;
 
 /** Codes of calls that were late or cut off, or that may succeed with another token. */
 const PASSING = new Set([Code.Canceled, Code.Aborted, Code.Unavailable, Code.DeadlineExceeded, Code.Unauthenticated]);
 
-/** Returns whether a core has refused a call, and would do so again. An error with a cause is not the core's own. */
+/** Returns whether a core has refused a call, and would do so again. */
 export function isRefusedByCore(thrown: unknown): boolean {
-  const { code, cause } = ConnectError.from(thrown);
-  return cause === undefined && !PASSING.has(code);
+  const error = ConnectError.from(thrown);
+  return isFromCore(error) && !PASSING.has(error.code);
 }
 
 /** Returns the problem for a request whose failure the core reported within a batch. */
