@@ -12,7 +12,7 @@ export interface Envelope {
 }
 
 /** Returns a message with its envelope head. */
-export function enveloped(message: Uint8Array, flags = 0): Buffer {
+export function toEnvelope(message: Uint8Array, flags = 0): Buffer {
   const bytes = Buffer.allocUnsafe(HEAD_BYTES + message.length);
   bytes[0] = flags;
   bytes.writeUInt32BE(message.length, 1);

@@ -9,7 +9,7 @@ import {
   validateResponse,
 } from '@connectrpc/connect/protocol-connect';
 import { type CoreSessions, type CoreToken, MAX_RESPONSE_BYTES } from '../../common/core-connection.ts';
-import { enveloped, readEnvelopes } from '../../common/envelopes.ts';
+import { readEnvelopes, toEnvelope } from '../../common/envelopes.ts';
 import {
   ExchangeRequestSchema,
   type ExchangeResponse,
@@ -67,7 +67,7 @@ export function exchangeOver(coreUrl: string, sessions: CoreSessions, token: Cor
 /** Sends one message after the other. A message that is not yet in the stream can be overtaken or dropped. */
 async function send(messages: Messages, stream: ClientHttp2Stream): Promise<void> {
   for await (const message of messages) {
-    const bytes = enveloped(toBinary(ExchangeRequestSchema, create(ExchangeRequestSchema, message)));
+    const bytes = toEnvelope(toBinary(ExchangeRequestSchema, create(ExchangeRequestSchema, message)));
     const isSent = await new Promise((resolve) => stream.write(bytes, (error) => resolve(!error)));
     // The reader of the stream gets the error.
     if (!isSent) return;

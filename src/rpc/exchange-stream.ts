@@ -19,7 +19,7 @@ import {
   headerStreamEncoding,
   headerTimeout,
 } from '@connectrpc/connect/protocol-connect';
-import { enveloped, readEnvelopes } from '../../common/envelopes.ts';
+import { readEnvelopes, toEnvelope } from '../../common/envelopes.ts';
 import { ExchangeService } from '../../proto/gen/leadintake/v1/exchange_pb.ts';
 import { readCaller } from './callers.ts';
 import type { Sent } from './interceptors.ts';
@@ -72,7 +72,7 @@ export function exchangeServer({ implement, readMaxBytes }: ServedExchange, { ga
       await gate(context);
       const requests = readable({ method, header, contextValues, message: messages() });
       for await (const answer of implement(takeUntil(readCaller(context).withdrawn, requests), context)) {
-        const isBelowHighWaterMark = response.write(enveloped(toBinary(method.output, create(method.output, answer))));
+        const isBelowHighWaterMark = response.write(toEnvelope(toBinary(method.output, create(method.output, answer))));
         if (!isBelowHighWaterMark) await once(stream, 'drain', { signal });
       }
     } catch (error) {
@@ -82,7 +82,7 @@ export function exchangeServer({ implement, readMaxBytes }: ServedExchange, { ga
     } finally {
       context.abort(fault);
     }
-    response.end(enveloped(Buffer.from(JSON.stringify(endStreamToJson(new Headers(), fault, {}))), endStreamFlag));
+    response.end(toEnvelope(Buffer.from(JSON.stringify(endStreamToJson(new Headers(), fault, {}))), endStreamFlag));
 
     async function* messages() {
       for await (const { flags, message } of readEnvelopes(stream, readMaxBytes)) {

@@ -4,7 +4,7 @@ import { createAsyncIterable, type UniversalServerResponse } from '@connectrpc/c
 import { codeToHttpStatus, errorToJsonBytes } from '@connectrpc/connect/protocol-connect';
 import { setTrailerStatus } from '@connectrpc/connect/protocol-grpc';
 import { trailerFlag, trailerSerialize } from '@connectrpc/connect/protocol-grpc-web';
-import { enveloped } from '../../common/envelopes.ts';
+import { toEnvelope } from '../../common/envelopes.ts';
 import { Refusal } from '../domain/refusal.ts';
 import { callerIfAny } from './callers.ts';
 import { unauthenticated } from './refusals.ts';
@@ -45,7 +45,7 @@ export function toAnswer(
     const state = setTrailerStatus(new Headers(), error);
     const answer = { status: 200, header: new Headers({ 'content-type': type }) };
     if (!isWeb) return { ...answer, trailer: state };
-    return { ...answer, body: createAsyncIterable([enveloped(trailerSerialize(state), trailerFlag)]) };
+    return { ...answer, body: createAsyncIterable([toEnvelope(trailerSerialize(state), trailerFlag)]) };
   }
   const body = errorToJsonBytes(error, undefined);
   const head = { 'content-type': 'application/json', 'content-length': `${body.length}`, 'cache-control': 'no-store' };

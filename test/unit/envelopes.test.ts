@@ -1,7 +1,7 @@
 import { PassThrough } from 'node:stream';
 import { gzipSync } from 'node:zlib';
 import { expect, test } from 'vitest';
-import { enveloped, readEnvelopes } from '../../common/envelopes.ts';
+import { readEnvelopes, toEnvelope } from '../../common/envelopes.ts';
 import { times } from '../support/builders.ts';
 
 const MAX_BYTES = 300;
@@ -9,7 +9,7 @@ const MAX_BYTES = 300;
 /** One message for each length at which a head can be cut, and the longest. */
 const MESSAGES = [0, 1, 2, 5, 6, 300].map((length) => Buffer.alloc(length, length));
 
-const all = Buffer.concat(MESSAGES.map((message, index) => enveloped(message, index === 5 ? 2 : 0)));
+const all = Buffer.concat(MESSAGES.map((message, index) => toEnvelope(message, index === 5 ? 2 : 0)));
 
 /** Returns the messages in a stream that gets some bytes in pieces and ends. */
 async function read(bytes: Buffer, pieceBytes = bytes.length) {
@@ -30,8 +30,8 @@ test('messages arrive whole, however their bytes are cut', async () => {
 });
 
 test.each<[string, Buffer]>([
-  ['is too long', enveloped(Buffer.alloc(MAX_BYTES + 1))],
-  ['is compressed', enveloped(gzipSync('text'), 1)],
+  ['is too long', toEnvelope(Buffer.alloc(MAX_BYTES + 1))],
+  ['is compressed', toEnvelope(gzipSync('text'), 1)],
   ['ends within its head', all.subarray(0, 3)],
   ['ends within its content', all.subarray(0, -1)],
 ])('a message that %s is a fault', (_, bytes) =>
@@ -42,7 +42,7 @@ test('a stream that is cut off or fails throws an error after the messages that 
   for (const error of [undefined, new Error('the network')]) {
     const stream = new PassThrough();
     const envelopes = readEnvelopes(stream, MAX_BYTES);
-    stream.write(enveloped(Buffer.from('first')));
+    stream.write(toEnvelope(Buffer.from('first')));
     await new Promise(setImmediate);
     stream.destroy(error);
     expect((await envelopes.next()).value.message.toString()).toBe('first');
@@ -53,7 +53,7 @@ test('a stream that is cut off or fails throws an error after the messages that 
 test('a stream is not read further while nobody takes its messages', async () => {
   const stream = new PassThrough({ readableHighWaterMark: 10, writableHighWaterMark: 10 });
   const envelopes = readEnvelopes(stream, MAX_BYTES);
-  const sent = times(100, (index) => enveloped(Buffer.from([index])));
+  const sent = times(100, (index) => toEnvelope(Buffer.from([index])));
   for (const bytes of sent) stream.write(bytes);
   stream.end();
   await new Promise(setImmediate);
