@@ -17,30 +17,30 @@ export interface PresentedKey {
  * checked.
  */
 export type KeyCheck =
-  | { readonly name: 'unread'; readonly key?: undefined; readonly windows?: undefined }
-  | { readonly name: 'remembered' | 'checked'; readonly key: PresentedKey; readonly windows?: undefined }
-  | { readonly name: 'counted' | 'complete'; readonly key: PresentedKey; readonly windows: readonly number[] };
+  | { readonly kind: 'unread'; readonly key?: undefined; readonly windows?: undefined }
+  | { readonly kind: 'remembered' | 'checked'; readonly key: PresentedKey; readonly windows?: undefined }
+  | { readonly kind: 'counted' | 'complete'; readonly key: PresentedKey; readonly windows: readonly number[] };
 
-export const UNREAD: KeyCheck = { name: 'unread', key: undefined, windows: undefined };
+export const UNREAD: KeyCheck = { kind: 'unread', key: undefined, windows: undefined };
 
 /** The event that a key's owner was found. */
 export interface FoundKey {
-  readonly name: 'remembered' | 'checked';
+  readonly kind: 'remembered' | 'checked';
   readonly key: PresentedKey;
 }
 
 export type KeyEvent =
   | FoundKey
-  | { readonly name: 'counted'; readonly windows: readonly number[] }
-  | { readonly name: 'sent' | 'keyProblem' | 'uncounted' | 'problem' };
+  | { readonly kind: 'counted'; readonly windows: readonly number[] }
+  | { readonly kind: 'sent' | 'keyProblem' | 'uncounted' | 'problem' };
 
 /** The state after an event, and the resulting actions. */
 interface Transition {
-  readonly name: KeyCheck['name'];
+  readonly kind: KeyCheck['kind'];
   readonly does: readonly ('lookUp' | 'forget' | 'refund' | 'hold')[];
 }
 
-const to = (name: Transition['name'], ...does: Transition['does']): Transition => ({ name, does });
+const to = (kind: Transition['kind'], ...does: Transition['does']): Transition => ({ kind, does });
 
 /** The event cannot occur in this state. */
 const NO = undefined;
@@ -51,7 +51,7 @@ const NO = undefined;
  *
  * @rule 7.order 8.counted
  */
-const TRANSITIONS: Record<KeyEvent['name'], Record<KeyCheck['name'], Transition | undefined>> = {
+const TRANSITIONS: Record<KeyEvent['kind'], Record<KeyCheck['kind'], Transition | undefined>> = {
   // The owner comes from the cache, or from a look-up that began before the request came.
   remembered: { unread: to('remembered'), remembered: NO, checked: NO, counted: NO, complete: NO },
   // A look-up that began later has found the owner.
@@ -82,10 +82,10 @@ const TRANSITIONS: Record<KeyEvent['name'], Record<KeyCheck['name'], Transition 
 
 /** Returns the next state of a check, and what to do. */
 export function next(check: KeyCheck, event: KeyEvent) {
-  const transition = TRANSITIONS[event.name][check.name];
+  const transition = TRANSITIONS[event.kind][check.kind];
   assert(transition !== undefined, 'key_check_in_order');
-  const { name, does } = transition;
+  const { kind, does } = transition;
   const key = 'key' in event ? event.key : check.key;
   const windows = 'windows' in event ? event.windows : check.windows;
-  return { check: { name, key, windows: does.includes('refund') ? undefined : windows } as KeyCheck, does };
+  return { check: { kind, key, windows: does.includes('refund') ? undefined : windows } as KeyCheck, does };
 }

@@ -35,7 +35,7 @@ export interface Sender {
 
 /** Returns the sender of a request for a call in which the core validates its key. */
 export function senderToCheck(state: RequestState): Sender {
-  state.keyCheck = next(state.keyCheck, { name: 'sent' }).check;
+  state.keyCheck = next(state.keyCheck, { kind: 'sent' }).check;
   return state.key as PresentedKey;
 }
 

@@ -36,7 +36,7 @@ export function admitCallers(app: FastifyInstance, keyCacheMs: number): void {
     state.keyCheck = next(state.keyCheck, found).check;
     if (!hasScopeFor(state, request.routeOptions.config.operation)) throw new Problem('integration_scope_forbidden');
     const windows = await count(found.key, reply);
-    state.keyCheck = next(state.keyCheck, { name: 'counted', windows }).check;
+    state.keyCheck = next(state.keyCheck, { kind: 'counted', windows }).check;
   });
 
   app.setErrorHandler(refuse);
@@ -44,7 +44,7 @@ export function admitCallers(app: FastifyInstance, keyCacheMs: number): void {
   async function refuse(problem: unknown, request: FastifyRequest, reply: FastifyReply): Promise<never> {
     const { state } = request;
     const { key, windows } = state.keyCheck;
-    const { check, does } = next(state.keyCheck, { name: problemEvent(problem) });
+    const { check, does } = next(state.keyCheck, { kind: problemEvent(problem) });
     state.keyCheck = check;
     if (does.includes('lookUp')) {
       const outcome = await lookUps.find(senderToCheck(state), true).catch((refusal) => refusal);

@@ -27,7 +27,7 @@ export function authenticator(lookUps: KeyLookUps, cache: ApiKeyCache) {
     const presented = { secretSha256: hashKeySecret(secret), secretHint: toHint(secret), requestId: request.id };
     const name = textOfHash(presented.secretSha256);
     const cached = cache.get(name);
-    if (cached) return { name: 'remembered', key: { ...presented, studioId: cached.studioId, caller: cached } };
+    if (cached) return { kind: 'remembered', key: { ...presented, studioId: cached.studioId, caller: cached } };
     // A key whose entry expired is not a guess: it was valid.
     const found = cache.has(name) ? lookUps.find(presented) : findUnknown(presented, request);
     return found.then(({ caller, ...event }) => {

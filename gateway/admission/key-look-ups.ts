@@ -35,13 +35,13 @@ export class KeyLookUps {
     this.#waiting += 1;
     try {
       const earlier = this.#underWay.get(textOfHash(sender.secretSha256));
-      if (!earlier) return { name: 'checked', caller: await this.#begin(sender) } as const;
+      if (!earlier) return { kind: 'checked', caller: await this.#begin(sender) } as const;
       const caller = await earlier.answer.catch((problem) => {
         if (problemEvent(problem) !== 'keyProblem') throw problem;
       });
-      if (caller && !mustCheck) return { name: 'remembered', caller } as const;
+      if (caller && !mustCheck) return { kind: 'remembered', caller } as const;
       earlier.next ??= this.#begin(sender);
-      return { name: 'checked', caller: await earlier.next } as const;
+      return { kind: 'checked', caller: await earlier.next } as const;
     } finally {
       this.#waiting -= 1;
     }

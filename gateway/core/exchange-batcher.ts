@@ -52,7 +52,7 @@ interface Call {
 }
 
 interface Serving {
-  readonly is: 'Serving';
+  readonly kind: 'Serving';
   /** Requests without a result, by their index among all requests of the call. */
   readonly sent: Map<number, Request>;
   sentCount: number;
@@ -63,11 +63,11 @@ interface Serving {
 
 export type CallState =
   /** Nothing was sent yet. */
-  | { readonly is: 'Opening' }
+  | { readonly kind: 'Opening' }
   | Serving
   /** The call takes no more requests, but these may still get results. */
-  | { readonly is: 'Draining'; readonly sent: Serving['sent'] }
-  | { readonly is: 'Lost' };
+  | { readonly kind: 'Draining'; readonly sent: Serving['sent'] }
+  | { readonly kind: 'Lost' };
 
 /**
  * - `sends`: requests are sent
@@ -79,19 +79,19 @@ export type CallState =
 export type CallEvent = 'sends' | 'stalls' | 'empties' | 'ends' | 'fails';
 
 const stay = <State>(state: State) => state;
-const serve = (): CallState => ({ is: 'Serving', sent: new Map(), sentCount: 0, sentWeight: 0, sentBeforeResult: 0 });
-const drain = ({ sent }: Serving): CallState => ({ is: 'Draining', sent });
-const lose = (): CallState => ({ is: 'Lost' });
+const serve = (): CallState => ({ kind: 'Serving', sent: new Map(), sentCount: 0, sentWeight: 0, sentBeforeResult: 0 });
+const drain = ({ sent }: Serving): CallState => ({ kind: 'Draining', sent });
+const lose = (): CallState => ({ kind: 'Lost' });
 
 const TRANSITIONS = {
   Opening: { sends: serve, stalls: stay, empties: stay, ends: lose, fails: lose },
   Serving: { sends: stay, stalls: drain, empties: stay, ends: lose, fails: lose },
   Draining: { sends: stay, stalls: stay, empties: lose, ends: lose, fails: lose },
   Lost: { sends: stay, stalls: stay, empties: stay, ends: stay, fails: stay },
-} satisfies { [State in CallState as State['is']]: Record<CallEvent, (state: State) => CallState> };
+} satisfies { [State in CallState as State['kind']]: Record<CallEvent, (state: State) => CallState> };
 
 export const next = (state: CallState, event: CallEvent): CallState =>
-  (TRANSITIONS[state.is][event] as (state: CallState) => CallState)(state);
+  (TRANSITIONS[state.kind][event] as (state: CallState) => CallState)(state);
 
 interface Options {
   readonly timeoutMs: number;
@@ -147,7 +147,7 @@ export class ExchangeBatcher {
   #giveUp(request: Request): void {
     const { call, index = 0 } = request.sent ?? {};
     // A balancer may keep a call whose core has vanished, and route the next call to another core.
-    const hasStalled = call?.state.is === 'Serving' && index >= call.state.sentBeforeResult;
+    const hasStalled = call?.state.kind === 'Serving' && index >= call.state.sentBeforeResult;
     if (hasStalled) call.state = next(call.state, 'stalls');
     this.#settle(request, new NoResponse(`no response within ${this.#options.timeoutMs} ms`));
     // In another turn, because requests that came together are late together.
@@ -161,11 +161,11 @@ export class ExchangeBatcher {
     if (!request.sent) this.#dequeue(request);
     const { call, index = 0 } = request.sent ?? {};
     if (call && 'sent' in call.state && call.state.sent.delete(index)) {
-      if (call.state.is === 'Serving') call.state.sentWeight -= request.share.weight;
+      if (call.state.kind === 'Serving') call.state.sentWeight -= request.share.weight;
       // Queued requests may have waited for this one.
       if (this.#queues.size > 0) call.changed.notify();
       if (call.state.sent.size === 0) call.state = next(call.state, 'empties');
-      if (call.state.is === 'Lost') call.cut.abort();
+      if (call.state.kind === 'Lost') call.cut.abort();
     }
     // Rejected instead of thrown, because a timer may have called this.
     if (!isCounted) request.reject(new BrokenInvariant('pending_not_negative'));
@@ -197,8 +197,8 @@ export class ExchangeBatcher {
   /** Sends the queued requests, over a new call if the last one takes none. */
   #flush(): void {
     if (this.#queues.size === 0) return;
-    if (this.#call?.state.is !== 'Opening' && this.#call?.state.is !== 'Serving') {
-      this.#call = { state: { is: 'Opening' }, cut: new AbortController(), changed: new Condition(setImmediate) };
+    if (this.#call?.state.kind !== 'Opening' && this.#call?.state.kind !== 'Serving') {
+      this.#call = { state: { kind: 'Opening' }, cut: new AbortController(), changed: new Condition(setImmediate) };
       this.#run(this.#call);
     }
     this.#call.changed.notify();
@@ -209,7 +209,7 @@ export class ExchangeBatcher {
     let error: unknown = new NoResponse('the core accepts no requests');
     try {
       for await (const { results } of this.#exchange(this.#messages(call), call.cut.signal)) {
-        if (call.state.is === 'Serving') call.state.sentBeforeResult = call.state.sentCount;
+        if (call.state.kind === 'Serving') call.state.sentBeforeResult = call.state.sentCount;
         for (const result of results) {
           const request = 'sent' in call.state && call.state.sent.get(result.index);
           if (request) this.#settle(request, undefined, result);
@@ -226,7 +226,7 @@ export class ExchangeBatcher {
         if (event === 'ends' && request.attempts < MAX_ATTEMPTS) this.#enqueue(request);
         else this.#settle(request, error);
       }
-    } else if (state.is === 'Opening') {
+    } else if (state.kind === 'Opening') {
       // A new call would fail for the queued requests, too.
       for (const queue of this.#queues.values()) for (const request of queue) this.#settle(request, error);
     }
@@ -235,7 +235,7 @@ export class ExchangeBatcher {
 
   /** Yields the queued requests in messages until the call is lost. */
   async *#messages(call: Call): AsyncGenerator<{ items: Item[] }> {
-    while (call.state.is !== 'Lost') {
+    while (call.state.kind !== 'Lost') {
       const items = this.#nextItems(call);
       if (items.length === 0) await call.changed.wait();
       else {
@@ -250,7 +250,7 @@ export class ExchangeBatcher {
     const { maxSentWeight = Number.POSITIVE_INFINITY } = this.#options;
     const items: Item[] = [];
     const state = next(call.state, 'sends');
-    if (state.is !== 'Serving') return items;
+    if (state.kind !== 'Serving') return items;
     for (const [group, queue] of this.#queues) {
       if (items.length === MAX_PER_MESSAGE || state.sentWeight >= maxSentWeight) break;
       call.state = state;

@@ -206,11 +206,11 @@ describe('too many pending', () => {
 });
 
 describe('the states of a call', () => {
-  const states: { readonly [State in CallState as State['is']]: State } = {
-    Opening: { is: 'Opening' },
-    Serving: { is: 'Serving', sent: new Map(), sentCount: 0, sentWeight: 0, sentBeforeResult: 0 },
-    Draining: { is: 'Draining', sent: new Map() },
-    Lost: { is: 'Lost' },
+  const states: { readonly [State in CallState as State['kind']]: State } = {
+    Opening: { kind: 'Opening' },
+    Serving: { kind: 'Serving', sent: new Map(), sentCount: 0, sentWeight: 0, sentBeforeResult: 0 },
+    Draining: { kind: 'Draining', sent: new Map() },
+    Lost: { kind: 'Lost' },
   };
   const events: Record<CallEvent, true> = { sends: true, stalls: true, empties: true, ends: true, fails: true };
 
@@ -218,9 +218,9 @@ describe('the states of a call', () => {
   test('the header comment of the batcher shows every event that changes the state of a call', async () => {
     const lines = Object.values(states).map((state) => {
       const changes = (Object.keys(events) as CallEvent[])
-        .map((event) => ({ event, is: next(state, event).is }))
-        .filter(({ is }) => is !== state.is);
-      return ` *   ${state.is.padEnd(9)} ${changes.map(({ event, is }) => `${event} → ${is}`).join(', ')}`.trimEnd();
+        .map((event) => ({ event, to: next(state, event).kind }))
+        .filter(({ to }) => to !== state.kind);
+      return ` *   ${state.kind.padEnd(9)} ${changes.map(({ event, to }) => `${event} → ${to}`).join(', ')}`.trimEnd();
     });
     const path = join(ROOT, 'gateway/core/exchange-batcher.ts');
     const drawn = readFileSync(path, 'utf8').replace(/( \* {3}\w.*\n)+/, `${lines.join('\n')}\n`);

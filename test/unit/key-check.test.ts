@@ -8,22 +8,22 @@ const caller = create(AuthenticateApiKeyResponseSchema);
 const key = { secretSha256: new Uint8Array(32), secretHint: 'abcd', requestId: 'one', studioId: 'studio', caller };
 const windows = [1, 2];
 
-const STATES: { readonly [Name in KeyCheck['name']]: KeyCheck & { readonly name: Name } } = {
-  unread: { name: 'unread' },
-  remembered: { name: 'remembered', key },
-  checked: { name: 'checked', key },
-  counted: { name: 'counted', key, windows },
-  complete: { name: 'complete', key, windows },
+const STATES: { readonly [Kind in KeyCheck['kind']]: KeyCheck & { readonly kind: Kind } } = {
+  unread: { kind: 'unread' },
+  remembered: { kind: 'remembered', key },
+  checked: { kind: 'checked', key },
+  counted: { kind: 'counted', key, windows },
+  complete: { kind: 'complete', key, windows },
 };
 
-const EVENTS: { readonly [Name in KeyEvent['name']]: KeyEvent } = {
-  remembered: { name: 'remembered', key },
-  checked: { name: 'checked', key },
-  counted: { name: 'counted', windows },
-  sent: { name: 'sent' },
-  keyProblem: { name: 'keyProblem' },
-  uncounted: { name: 'uncounted' },
-  problem: { name: 'problem' },
+const EVENTS: { readonly [Kind in KeyEvent['kind']]: KeyEvent } = {
+  remembered: { kind: 'remembered', key },
+  checked: { kind: 'checked', key },
+  counted: { kind: 'counted', windows },
+  sent: { kind: 'sent' },
+  keyProblem: { kind: 'keyProblem' },
+  uncounted: { kind: 'uncounted' },
+  problem: { kind: 'problem' },
 };
 
 /** By state and event: the next state and its actions. */
@@ -53,14 +53,14 @@ const TABLE: Readonly<Record<string, readonly [keyof typeof STATES, ...string[]]
 };
 
 const pairs = Object.values(STATES).flatMap((state) =>
-  Object.values(EVENTS).map((event) => ({ state, event, pair: `${state.name}, ${event.name}` })),
+  Object.values(EVENTS).map((event) => ({ state, event, pair: `${state.kind}, ${event.kind}` })),
 );
 
 test.each(pairs.filter(({ pair }) => pair in TABLE))(
   'a key check takes this step, with the data of the next state: $pair',
   ({ state, event, pair }) => {
-    const [name = 'unread', ...does] = TABLE[pair] ?? [];
-    expect(next(state, event)).toEqual({ check: STATES[name], does });
+    const [kind = 'unread', ...does] = TABLE[pair] ?? [];
+    expect(next(state, event)).toEqual({ check: STATES[kind], does });
   },
 );
 

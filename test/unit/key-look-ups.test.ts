@@ -39,7 +39,7 @@ test('one look-up serves all concurrent requests of a key, and counts as a check
   asked[0]?.resolve(caller);
 
   expect(await Promise.all(found)).toEqual(
-    times(100, (index) => ({ name: index === 0 ? 'checked' : 'remembered', caller })),
+    times(100, (index) => ({ kind: index === 0 ? 'checked' : 'remembered', caller })),
   );
   expect([asked.length, lookUps.waiting]).toEqual([1, 0]);
   lookUps.find(sender());
@@ -58,7 +58,7 @@ test('requests that come while a key turns out invalid share one more look-up', 
 
   expect(await outcomes).toEqual([
     { status: 'rejected', reason: REVOKED },
-    ...times(100, () => ({ status: 'fulfilled', value: { name: 'checked', caller } })),
+    ...times(100, () => ({ status: 'fulfilled', value: { kind: 'checked', caller } })),
   ]);
   expect(asked.length).toBe(2);
 });
@@ -75,7 +75,7 @@ test('checks made during a look-up share the next one', async () => {
 
   expect(await later).toEqual([
     ...times(100, () => ({ status: 'rejected', reason: REVOKED })),
-    { status: 'fulfilled', value: { name: 'remembered', caller } },
+    { status: 'fulfilled', value: { kind: 'remembered', caller } },
   ]);
   expect(asked.length).toBe(2);
 });
@@ -92,7 +92,7 @@ test('requests that wait for a failed look-up fail with it, and other keys do no
   asked[1]?.resolve(caller);
 
   const none = { status: 'rejected', reason: OVERLOADED };
-  expect(await outcomes).toEqual([none, none, none, { status: 'fulfilled', value: { name: 'checked', caller } }]);
+  expect(await outcomes).toEqual([none, none, none, { status: 'fulfilled', value: { kind: 'checked', caller } }]);
   expect(asked.length).toBe(2);
 });
 
