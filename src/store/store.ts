@@ -3,10 +3,10 @@ import type { AuditStore } from './port/audit.ts';
 import type { ConsumerStore } from './port/consumers.ts';
 import type { DeliveryStore } from './port/deliveries.ts';
 import type { DirectoryStore } from './port/directory.ts';
-import type { LeadChanges } from './port/lead-changes.ts';
-import type { LeadCreation } from './port/lead-creation.ts';
+import type { LeadChangeStore } from './port/lead-changes.ts';
+import type { LeadCreationStore } from './port/lead-creation.ts';
 import type { LeadErasureStore } from './port/lead-erasure.ts';
-import type { LeadReads } from './port/lead-reads.ts';
+import type { LeadReadStore } from './port/lead-reads.ts';
 import type { RequestLogStore } from './port/request-log.ts';
 import type { ResendStore } from './port/resending.ts';
 import type { RestoreStore } from './port/restores.ts';
@@ -32,9 +32,9 @@ import type { RetentionStore } from './port/retention.ts';
  * it; null starts at the end of the list. `next` is the id to continue after; null: there are no more.
  */
 export interface RecordStore
-  extends LeadCreation,
-    LeadReads,
-    LeadChanges,
+  extends LeadCreationStore,
+    LeadReadStore,
+    LeadChangeStore,
     LeadErasureStore,
     ResendStore,
     ConsumerStore,

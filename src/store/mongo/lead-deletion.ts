@@ -2,7 +2,7 @@ import { UUID } from 'mongodb';
 import { DEFAULT_CONSUMER } from '../../domain/consumer.ts';
 import { HANDLED } from '../../domain/lead-change.ts';
 import { eventOfAct } from '../decisions/decision.ts';
-import type { LeadDeletion } from '../port/lead-erasure.ts';
+import type { LeadDeletionStore } from '../port/lead-erasure.ts';
 import { applyOnce, recorded } from './apply-once.ts';
 import type { Connection } from './connection.ts';
 import { consumersIn } from './consumers.ts';
@@ -22,7 +22,7 @@ import {
 } from './queries.ts';
 
 /** @param connection a connection whose calls may be retried */
-export function mongoLeadDeletion(connection: Connection): LeadDeletion {
+export function mongoLeadDeletion(connection: Connection): LeadDeletionStore {
   const { leads, studios, deliveries, call } = connection;
   const remove = leadRemover(connection);
   return {

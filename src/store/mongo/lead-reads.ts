@@ -5,7 +5,7 @@ import { idsCreated, isByUpdate, type LeadFilter } from '../../domain/lead-filte
 import { toPublicLead } from '../../domain/public-lead.ts';
 import { checkedCountedLead, leadsOfContact, matching, readableOrNull, readableOrThrow } from '../checked.ts';
 import { filteredPage, readPage } from '../pages.ts';
-import type { LeadReads } from '../port/lead-reads.ts';
+import type { LeadReadStore } from '../port/lead-reads.ts';
 import type { Connection } from './connection.ts';
 import {
   creationFromDocument,
@@ -46,7 +46,7 @@ const FOR_COUNT = {
   sort: { _id: -1 },
 } as const;
 
-export const mongoLeadReads = (connection: Connection): LeadReads => ({
+export const mongoLeadReads = (connection: Connection): LeadReadStore => ({
   ...readsOfOne(connection),
   ...leadLists(connection),
   ...searchesAndWalks(connection),
@@ -94,7 +94,7 @@ function readsOfOne({ leads, call, report }: Connection) {
         const applied = { studioId, _id: leadKey(studioId, leadId), appliedRequests } as Filter<LeadDocument>;
         return (await leads.findOne(applied, WITHOUT_HISTORY)) !== null;
       }),
-  } satisfies Partial<LeadReads>;
+  } satisfies Partial<LeadReadStore>;
 }
 
 function searchesAndWalks({ leads, call, report }: Connection) {
@@ -141,12 +141,12 @@ function searchesAndWalks({ leads, call, report }: Connection) {
           .flatMap((each) => readableOrNull(erasedLeadFromDocument(each), report) ?? []);
         return { leads: erased, ...more };
       }),
-  } satisfies Partial<LeadReads>;
+  } satisfies Partial<LeadReadStore>;
 }
 
 function leadLists({ leads, call, report }: Connection) {
   const page =
-    (first: 'newest' | 'oldest'): LeadReads['listLeads'] =>
+    (first: 'newest' | 'oldest'): LeadReadStore['listLeads'] =>
     (studioId, after, limit, filter) =>
       call(() => {
         const [order, options] = first === 'newest' ? ([-1, PUBLIC] as const) : ([1, WITHOUT_HISTORY] as const);
@@ -199,7 +199,7 @@ function leadLists({ leads, call, report }: Connection) {
         const counted: object = { studioId, stage, erasedAt: null, updatedAt };
         return leads.countDocuments(counted, { limit });
       }),
-  } satisfies Partial<LeadReads>;
+  } satisfies Partial<LeadReadStore>;
 }
 
 /** The first period of changes that is read, and the factor by which each further one is longer. An import may fill any period. */

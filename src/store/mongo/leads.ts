@@ -13,8 +13,8 @@ import {
   type LeadWrite,
   type StoredLead,
 } from '../decisions/leads.ts';
-import type { LeadChanges, LeadCommand } from '../port/lead-changes.ts';
-import type { CreationOptions, LeadCreation } from '../port/lead-creation.ts';
+import type { LeadChangeStore, LeadCommand } from '../port/lead-changes.ts';
+import type { CreationOptions, LeadCreationStore } from '../port/lead-creation.ts';
 import type { LeadErasureStore } from '../port/lead-erasure.ts';
 import { changer, KeyedMutex } from './apply-once.ts';
 import { type Batched, requestBatcher } from './collections.ts';
@@ -43,7 +43,7 @@ export function mongoLeadWrites(connection: Connection) {
     eraseLead: write(decideLeadErasure),
     changeLeadStage: write(decideLeadStage),
     updateLead: write(decideLeadUpdate),
-  } satisfies LeadCreation & LeadChanges & Partial<LeadErasureStore>;
+  } satisfies LeadCreationStore & LeadChangeStore & Partial<LeadErasureStore>;
 }
 
 /** An attempted creation. */
@@ -55,7 +55,7 @@ interface Creation extends CreationOptions {
   readonly attemptedAt: LeadKey[];
 }
 
-function leadCreator(connection: Connection): LeadCreation['createLead'] {
+function leadCreator(connection: Connection): LeadCreationStore['createLead'] {
   const { call, indexes } = connection;
   const mutex = new KeyedMutex();
   const inserts = batchedInserts(connection);

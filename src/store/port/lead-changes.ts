@@ -35,7 +35,7 @@ export interface LeadUpdate extends LeadCommand {
   readonly expectedUpdatedAt: Date | null;
 }
 
-export interface LeadChanges {
+export interface LeadChangeStore {
   /**
    * changeLeadStage must move a lead to a stage and store an event, in one write. It must check `expectedUpdatedAt`
    * first: returns `stale` if the lead's `updatedAt` differs. Returns `unchanged`, and writes nothing, if the lead is in that

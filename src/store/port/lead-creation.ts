@@ -10,7 +10,7 @@ export interface CreationOptions {
   readonly by?: Actor | undefined;
 }
 
-export interface LeadCreation {
+export interface LeadCreationStore {
   /**
    * createLead must store a new lead and its keys in one write. It must check in this order:
    *

@@ -13,7 +13,7 @@ export interface LeadErasure extends LeadCommand {
   readonly expectedUpdatedAt?: Date;
 }
 
-export interface LeadDeletion {
+export interface LeadDeletionStore {
   /**
    * Deletes the next `limit` leads of a studio, lowest id first, with their keys, events and deliveries. It is
    * only for test studios, because consumers are not told. The studio's event with their number is stored with the
@@ -33,7 +33,7 @@ export interface LeadDeletion {
   deleteErasedLeads(studioId: string, leadIds: readonly string[], erasedUntil: Date): Promise<number>;
 }
 
-export interface LeadErasureStore extends LeadDeletion {
+export interface LeadErasureStore extends LeadDeletionStore {
   /**
    * eraseLead must delete a lead's personal data in one write with its event: its texts, contact, source, enquiries and
    * original texts, and everything computed from these, including its uniqueness keys. Id, idempotency key, times and stage

@@ -18,7 +18,7 @@ export interface LeadsOfContact {
   readonly unreadable: readonly string[];
 }
 
-export interface PublicLeadReads {
+export interface PublicLeadStore {
   /** Returns the PublicLead of a lead of the studio as JSON. Returns null, and throws, as findLead does. */
   findPublicLead(studioId: string, leadId: string): Promise<string | null>;
 
@@ -26,7 +26,7 @@ export interface PublicLeadReads {
   listPublicLeads(studioId: string, before: string | null, limit: number): Promise<Page<string>>;
 }
 
-export interface LeadCountReads {
+export interface LeadCountStore {
   /**
    * Lists the counted parts of the studio's leads in the filter's range of `created`, otherwise as listLeads does
    * without a filter. Other unreadable parts of a lead do not matter.
@@ -43,7 +43,7 @@ export interface LeadCountReads {
 }
 
 /** The reads of leads. None of them returns another studio's leads. */
-export interface LeadReads extends PublicLeadReads, LeadCountReads {
+export interface LeadReadStore extends PublicLeadStore, LeadCountStore {
   /** Returns a lead of the studio, with its enquiries. Must not return another studio's lead. @throws UnreadableRecord */
   findLead(studioId: string, leadId: string): Promise<Lead | null>;
 

@@ -5,7 +5,7 @@ import { toPublicLead } from '../../domain/public-lead.ts';
 import { type Checked, leadsOfContact, matching, readableOrNull, readableOrThrow } from '../checked.ts';
 import { filteredPage, readPage } from '../pages.ts';
 import { type ReportUnreadable, UnreadableRecord } from '../port/faults.ts';
-import type { LeadCountReads, LeadReads, PublicLeadReads } from '../port/lead-reads.ts';
+import type { LeadCountStore, LeadReadStore, PublicLeadStore } from '../port/lead-reads.ts';
 import type { Connection } from './connection.ts';
 import { creationFinder, entryRange } from './leads.ts';
 import {
@@ -42,7 +42,7 @@ const BETWEEN = `FROM leads WHERE ${ofStudio()} AND id > unhex(?, '-') AND id < 
 const PAGE = `${BETWEEN} LIMIT ? + 0`;
 const PAGE_FROM_END = `${BETWEEN} DESC LIMIT ? + 0`;
 
-export function sqliteLeadReads({ prepare, isApplied, report }: Connection): LeadReads {
+export function sqliteLeadReads({ prepare, isApplied, report }: Connection): LeadReadStore {
   const findByKey = creationFinder(prepare);
   const select = prepare(`SELECT ${WHOLE_LEAD.sql} FROM leads WHERE ${ofStudio()} AND ${BY_ID}`);
   const newest = {
@@ -52,7 +52,7 @@ export function sqliteLeadReads({ prepare, isApplied, report }: Connection): Lea
   const oldest = { byId: prepare(`SELECT ${WITH_ORIGINAL.sql} ${PAGE}`), byUpdate: byUpdate(prepare, 'oldest') };
 
   const page =
-    (first: 'newest' | 'oldest', { byId, byUpdate }: typeof newest): LeadReads['listLeads'] =>
+    (first: 'newest' | 'oldest', { byId, byUpdate }: typeof newest): LeadReadStore['listLeads'] =>
     async (studioId, after, limit, filter) => {
       const check = (row: ListRow) => matching(filter, enquiredLeadFromRow(studioId, row));
       if (filter && isByUpdate(filter, first)) {
@@ -120,7 +120,7 @@ function publicLeads(
   prepare: Prepare,
   report: ReportUnreadable,
   selectRow: (studioId: string, leadId: string) => ListRow,
-): PublicLeadReads {
+): PublicLeadStore {
   const select = prepare(`SELECT ${PUBLIC} FROM leads WHERE ${ofStudio()} AND ${BY_ID}`);
   const selectPage = prepare(`SELECT ${PUBLIC} ${PAGE_FROM_END}`);
 
@@ -179,7 +179,7 @@ const LAST_MS = 9e15;
 const computeChangeRange = ({ start, end }: TimeRange) =>
   [start?.getTime() ?? -LAST_MS, end?.getTime() ?? LAST_MS] as const;
 
-function leadCounts(prepare: Prepare, report: ReportUnreadable): LeadCountReads {
+function leadCounts(prepare: Prepare, report: ReportUnreadable): LeadCountStore {
   const selectToCount = prepare(`SELECT ${COUNTED} ${PAGE_FROM_END}`);
   // The order of changes makes SQLite use that index, and read no more of it than it counts.
   const count = prepare(`
@@ -202,7 +202,7 @@ function leadCounts(prepare: Prepare, report: ReportUnreadable): LeadCountReads 
   };
 }
 
-function contactFinder(prepare: Prepare, report: ReportUnreadable): LeadReads['findLeadsOfContact'] {
+function contactFinder(prepare: Prepare, report: ReportUnreadable): LeadReadStore['findLeadsOfContact'] {
   const selectFrom = (table: string) =>
     prepare(`
       SELECT ${LEAD_COLUMNS.sql} FROM ${table} JOIN leads ON leads.number = lead_number

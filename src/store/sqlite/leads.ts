@@ -15,9 +15,9 @@ import {
   type LeadWrite,
   type StoredLead,
 } from '../decisions/leads.ts';
-import type { LeadChanges, LeadCommand } from '../port/lead-changes.ts';
-import type { LeadCreation } from '../port/lead-creation.ts';
-import type { LeadDeletion, LeadErasureStore } from '../port/lead-erasure.ts';
+import type { LeadChangeStore, LeadCommand } from '../port/lead-changes.ts';
+import type { LeadCreationStore } from '../port/lead-creation.ts';
+import type { LeadDeletionStore, LeadErasureStore } from '../port/lead-erasure.ts';
 import type { Connection } from './connection.ts';
 import {
   BY_ID,
@@ -49,7 +49,7 @@ import {
  * The writes of leads and their uniqueness keys, in SQLite. `secure_delete` also overwrites erased data in the file, once the
  * log is checkpointed.
  */
-export function sqliteLeadWrites(connection: Connection): LeadCreation & LeadChanges & LeadErasureStore {
+export function sqliteLeadWrites(connection: Connection): LeadCreationStore & LeadChangeStore & LeadErasureStore {
   const keys = uniquenessKeys(connection.prepare);
   const write = leadWriter(connection, keys);
   return {
@@ -57,14 +57,14 @@ export function sqliteLeadWrites(connection: Connection): LeadCreation & LeadCha
     changeLeadStage: write(decideLeadStage),
     updateLead: write(decideLeadUpdate),
     eraseLead: write(decideLeadErasure),
-    ...leadDeleters(connection, keys),
+    ...deletion(connection, keys),
   };
 }
 
 type Doomed = [number: number, studio: number, id: string, contactKeys: string];
 
 /** Returns functions that delete leads of a studio, with all their stored data. */
-function leadDeleters({ prepare, plainCommits, recordEvent }: Connection, uniqueness: UniquenessKeys): LeadDeletion {
+function deletion({ prepare, plainCommits, recordEvent }: Connection, uniqueness: UniquenessKeys): LeadDeletionStore {
   const selectDoomed = `SELECT number, studio_number, hex(id), hex(contact_keys) FROM leads WHERE ${ofStudio()}`;
   const select = prepare<Doomed>(`${selectDoomed} ORDER BY id LIMIT ? + 0`);
   const selectErased = prepare<Doomed>(`
@@ -104,7 +104,7 @@ function leadDeleters({ prepare, plainCommits, recordEvent }: Connection, unique
   };
 }
 
-function leadCreator(connection: Connection, uniqueness: UniquenessKeys): LeadCreation['createLead'] {
+function leadCreator(connection: Connection, uniqueness: UniquenessKeys): LeadCreationStore['createLead'] {
   const { prepare, plainCommits, recordEvent } = connection;
   const findByKey = creationFinder(prepare);
   const keepEnquiry = enquiryKeeper(prepare);
