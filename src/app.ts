@@ -78,9 +78,12 @@ export async function startCore(config: CoreConfig): Promise<Running> {
 async function openOwnStore(config: CoreConfig, log: Logger, metrics: CoreMetrics | undefined) {
   const databaseUrl = config.DATABASE_URL.reveal();
   const created = absentFileIn(databaseUrl);
-  const store = await openStore(databaseUrl, metrics?.storeCommand, unreadableRecordLog(log), slowCommandLog(log), () =>
-    log.warn(LOG_STAYS),
-  );
+  const store = await openStore(databaseUrl, {
+    observer: metrics?.storeCommand,
+    report: unreadableRecordLog(log),
+    slow: slowCommandLog(log),
+    logStays: () => log.warn(LOG_STAYS),
+  });
   if (created !== undefined)
     log.info({ file: created }, 'a new database was created: there was no such file, or an empty one');
   // A MongoDB server may not be reachable yet, and its backups carry no note.

@@ -81,7 +81,7 @@ export function runOnStore(command: (deps: Dependencies) => Promise<unknown>, ma
     const databaseUrl = readDatabaseUrl(process.env).reveal();
     const absent = absentFileIn(databaseUrl);
     if (absent !== undefined && !mayCreate) throw absentFile(absent);
-    const store = await openStore(databaseUrl, undefined, reportUnreadable, undefined, () => console.error(LOG_STAYS));
+    const store = await openStore(databaseUrl, { report: reportUnreadable, logStays: () => console.error(LOG_STAYS) });
     if (absent !== undefined) console.error(`a new database was created: ${absent}`);
     try {
       const result = await command({ store, clock: systemClock, newId });

@@ -26,10 +26,10 @@ export { absentFile } from './sqlite/database-file.ts';
  * @param databaseUrl `sqlite:PATH`, `mongodb://…` or `mongodb+srv://…`
  * @throws StoreUnavailable, with what to do, when a file cannot be opened, or a database has data of a release before 1.2
  */
-export async function openStore(databaseUrl: string, ...listeners: StoreListeners): Promise<Store> {
+export async function openStore(databaseUrl: string, listeners: StoreListeners = {}): Promise<Store> {
   const path = filePathIn(databaseUrl);
-  if (path !== undefined) return openSqliteStore(path, ...listeners);
-  return (await mongo()).openMongoStore(databaseUrl, ...listeners);
+  if (path !== undefined) return openSqliteStore(path, listeners);
+  return (await mongo()).openMongoStore(databaseUrl, listeners);
 }
 
 /** Returns the path of the file at an address, if it contains no database yet. `openStore` creates one. */

@@ -161,7 +161,7 @@ export function mongoStoreContract(toUrl: (database: string) => string, extent: 
 
   async function sharedStore(report: (record: UnreadableRecord) => void): Promise<Store> {
     if (!shared) {
-      const store = await openedStore(toUrl(name), undefined, (record) => opened.report(record));
+      const store = await openedStore(toUrl(name), { report: (record) => opened.report(record) });
       const close = () => {
         if (shared === opened) shared = undefined;
         return store.close();
@@ -180,7 +180,7 @@ export function mongoStoreContract(toUrl: (database: string) => string, extent: 
     return {
       url,
       async open(onUnreadable?: (record: UnreadableRecord) => void, observer?: StoreObserver): Promise<Store> {
-        const store = await openedStore(url, observer, onUnreadable);
+        const store = await openedStore(url, { observer, report: onUnreadable });
         stores.push(store);
         return store;
       },

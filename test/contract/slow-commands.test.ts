@@ -12,7 +12,7 @@ import { arrange, key, lead, READS, source, WRITES } from './every-call.ts';
 async function shapesAt(databaseUrl: string): Promise<Set<string>> {
   const shapes = new Set<string>();
   const report = (shape: string) => void shapes.add(shape);
-  const store = await openedStore(databaseUrl, undefined, undefined, { fromMs: 0, report });
+  const store = await openedStore(databaseUrl, { slow: { fromMs: 0, report } });
   onTestFinished(() => store.close());
   await arrange(store);
   for (const { call } of [...READS, ...WRITES]) await call(store).catch(() => {});

@@ -134,7 +134,7 @@ async function openContractStore(): Promise<OpenedStore> {
   const path = join(temporaryFolder(), 'leads.db');
   const stores: Store[] = [];
   const open = () => {
-    const store = openSqliteStore(path, undefined, (record) => reported.push(record));
+    const store = openSqliteStore(path, { report: (record) => reported.push(record) });
     stores.push(store);
     return store;
   };
@@ -427,10 +427,11 @@ describe('SQLite', () => {
   // @proves bounds-44
   test('consumers that ask at once share the distribution, one part to a commit', async () => {
     const commits: number[] = [];
-    const observed: Store = openSqliteStore(join(temporaryFolder(), 'leads.db'), ({ size }) => {
+    const observer = ({ size }: { readonly size: number }) => {
       commits.push(size);
       return () => {};
-    });
+    };
+    const observed: Store = openSqliteStore(join(temporaryFolder(), 'leads.db'), { observer });
     onTestFinished(() => observed.close());
     await observed.putStudio(aStudio(), BY);
     const named = times(8, (index) => index + 1);

@@ -88,7 +88,7 @@ const CLIENT_OPTIONS: MongoClientOptions = {
  */
 export async function connect(
   url: string,
-  ...[observer, report = () => {}, slow]: StoreListeners
+  { observer, report = () => {}, slow }: StoreListeners = {},
 ): Promise<Connection & Pick<Store, 'check' | 'close'>> {
   const client = new MongoClient(url, CLIENT_OPTIONS);
   const database = selectDatabase(client, url);

@@ -30,8 +30,8 @@ import { mongoRetention } from './retention.ts';
  *
  * @param url `mongodb://…` or `mongodb+srv://…`
  */
-export async function openMongoStore(url: string, ...listeners: StoreListeners): Promise<Store> {
-  const connection = await connect(url, ...listeners);
+export async function openMongoStore(url: string, listeners: StoreListeners = {}): Promise<Store> {
+  const connection = await connect(url, listeners);
   return { ...storeOn(connection), check: connection.check, close: connection.close };
 }
 

@@ -16,16 +16,14 @@ export interface SlowCommands {
 /** Called when a command is sent to the database. Returns a function to call at its end, with whether it succeeded. */
 export type StoreObserver = (command: StoreCommand) => (isDone: boolean) => void;
 
-/**
- * Listeners for database commands, for unreadable records that a call skips, and for slow commands. The last one hears
- * that SQLite's log cannot be emptied, because other processes read.
- */
-export type StoreListeners = [
-  observer?: StoreObserver,
-  report?: ReportUnreadable,
-  slow?: SlowCommands,
-  logStays?: () => void,
-];
+export interface StoreListeners {
+  readonly observer?: StoreObserver | undefined;
+  /** Called with each unreadable record that a call skips. */
+  readonly report?: ReportUnreadable | undefined;
+  readonly slow?: SlowCommands | undefined;
+  /** Called while SQLite's log cannot be emptied, because other processes read. */
+  readonly logStays?: (() => void) | undefined;
+}
 
 export const LOG_STAYS =
   "the log of the database (-wal) may contain erased data, and grows: another process reads the database. End that process; a core or 'vacuum' then empties the log";

@@ -30,7 +30,7 @@ import { reportSlowStatements } from './slow-statements.ts';
  * @param path relative to the working folder
  * @throws StoreUnavailable with what is wrong with the file, even if another release has to open it first
  */
-export function openSqliteStore(path: string, ...[observer, report, slow, logStays]: StoreListeners): Store {
+export function openSqliteStore(path: string, { observer, report, slow, logStays }: StoreListeners = {}): Store {
   const { database, files } = openDatabase(path);
   if (slow) reportSlowStatements(database, slow);
   const checkpoints = createCheckpoints(path, files.identities, logStays);
