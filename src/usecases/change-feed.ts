@@ -264,7 +264,7 @@ export async function* watchLeadChanges(
  * @throws Refusal INVALID_REQUEST
  */
 export async function acknowledgeLeadChanges(
-  { store }: Reading,
+  { store }: Changing,
   poller: LeadChangePoller,
   acknowledgements: readonly Acknowledgement[],
   { number }: Consumer,
@@ -361,7 +361,7 @@ export async function resendLeads(
     return { ...nothing, leadCount: leads, skippedCount: skipped };
   }
   if (consumer && !updated) {
-    await sendAgain({ store }, consumer, allStudios ? null : studioId);
+    await sendAgain(store, consumer, allStudios ? null : studioId);
     return nothing;
   }
   const part = { studioId, after, limit: MAX_LEADS_PER_CALL, updated };

@@ -135,7 +135,7 @@ export async function measureConsumer(
 }
 
 /** Starts a backfill of a consumer. @param studioId one of its studios; null: all */
-export async function sendAgain({ store }: Reading, consumer: Consumer, studioId: string | null): Promise<void> {
+export async function sendAgain(store: Changing['store'], consumer: Consumer, studioId: string | null): Promise<void> {
   let current: Consumer | undefined = consumer;
   while (current && !(await store.putBackfills(current, withBackfill(current, studioId)))) {
     current = (await store.listConsumers()).find(({ number }) => number === consumer.number);

@@ -150,7 +150,7 @@ export async function eraseClosedLeads(
   return count;
 }
 
-async function* walkClosedLeads(store: Store, { studioId, before }: ClosedLeads): AsyncGenerator<Lead[]> {
+async function* walkClosedLeads(store: Reading['store'], { studioId, before }: ClosedLeads): AsyncGenerator<Lead[]> {
   for await (const id of studioIds({ store }, studioId)) {
     for await (const { records } of eachStoredPage((after) => store.walkLeads(id, after, MAX_LEADS_PER_PAGE))) {
       yield records.filter(({ stage, updatedAt }) => !isOpen(stage) && updatedAt < before);

@@ -8,7 +8,6 @@ import { noteContactFault } from '../domain/lead-data.ts';
 import { type GivenLeadFilter, isByUpdate, parseFilter, toScope } from '../domain/lead-filter.ts';
 import { HIGHEST_ID, newestFirst } from '../domain/new-id.ts';
 import { Faults, Refusal } from '../domain/refusal.ts';
-import type { Store } from '../store/store.ts';
 import type { Reading } from './dependencies.ts';
 import { type PageQuery, startOfPage, tokenAfter } from './requests.ts';
 import { findRegions } from './studios.ts';
@@ -159,7 +158,7 @@ export async function findLeads(
  *
  * @param former also finds leads that had the contact before a correction
  */
-export async function findContactLeads(store: Store, studioId: string, contact: Contact, former?: 'former') {
+export async function findContactLeads(store: Reading['store'], studioId: string, contact: Contact, former?: 'former') {
   const regions = await findRegions(store, studioId);
   const keys = searchKeys(contact, regions);
   // Keys of release 1.2 may contain all digits, including an extension's. Other contacts may have such keys, too.

@@ -4,7 +4,6 @@ import { isRegionCode, type RegionCode, type StudioRegions } from '../domain/con
 import { studioBeforePage, studioTokenAfter } from '../domain/cursor.ts';
 import { Faults, Refusal } from '../domain/refusal.ts';
 import { quotaLimitFault, retentionDaysFault, type Studio } from '../domain/studio.ts';
-import type { DirectoryStore } from '../store/port/directory.ts';
 import type { Changing, Reading } from './dependencies.ts';
 import { eachStoredPage, noteRequester, type PageQuery, requestedBy, startOfPage } from './requests.ts';
 
@@ -123,7 +122,7 @@ export async function* everyStudio({ store }: Reading, after: string | null = nu
  * @param faults the faults of the request so far
  * @throws Refusal INVALID_REQUEST with `faults` and a fault of the id, STUDIO_NOT_FOUND
  */
-export async function existingStudio(store: DirectoryStore, studioId: string, faults: Faults): Promise<Studio> {
+export async function existingStudio(store: Reading['store'], studioId: string, faults: Faults): Promise<Studio> {
   faults.note('studioId', crmIdFault(studioId));
   faults.refuseIfAny();
   const studio = await store.findStudio(studioId);
@@ -132,7 +131,7 @@ export async function existingStudio(store: DirectoryStore, studioId: string, fa
 }
 
 /** Returns the regions of a studio; an unknown one has none. */
-export async function findRegions(store: DirectoryStore, studioId: string): Promise<StudioRegions> {
+export async function findRegions(store: Reading['store'], studioId: string): Promise<StudioRegions> {
   return (await store.findStudio(studioId)) ?? { regionCode: null, formerRegions: [] };
 }
 
