@@ -58,11 +58,11 @@ export async function putStudio({ store, clock }: Changing, command: PutStudioCo
     graceFrom: typeof days === 'number' ? (await store.findRetentionTime())?.time : null,
   };
   const requestId = requestIdentity(command?.requestId, 'put studio', id);
-  const studio = await store.putStudio(put, requestedBy(requester, clock, requestId));
-  if (studio === 'ended') throw new Refusal('STUDIO_ENDED');
-  if (studio === 'other-kind') faults.note('studio.isTest', 'must stay as it was when the studio was created');
-  else if (studio) return studio;
-  else faults.note('studio.status', 'must be given for a new studio');
+  const outcome = await store.putStudio(put, requestedBy(requester, clock, requestId));
+  if (outcome.kind === 'put') return outcome.studio;
+  if (outcome.kind === 'ended') throw new Refusal('STUDIO_ENDED');
+  if (outcome.kind === 'not-found') faults.note('studio.status', 'must be given for a new studio');
+  else faults.note('studio.isTest', 'must stay as it was when the studio was created');
   throw faults.refusal();
 }
 

@@ -249,18 +249,19 @@ export function apiKeyContract(opened: () => OpenedStore): void {
 
       expect(await store.putApiKeyQuota(STUDIO_ID, key.id, 50, BY)).toEqual({ ...key, quotaLimit: 50 });
       const put = { id: STUDIO_ID, status: undefined, regionCode: undefined };
-      expect(await store.putStudio({ ...put, quotaLimit: 70 }, BY)).toEqual(aStudio({ quotaLimit: 70 }));
+      const studio = aStudio({ quotaLimit: 70 });
+      expect(await store.putStudio({ ...put, quotaLimit: 70 }, BY)).toEqual({ kind: 'put', studio });
       await store.putStudio({ ...put, status: 'active', regionCode: null }, BY);
       const { secretSha256 } = key;
       await store.replaceApiKey(aReplacement(key, { secretSha256, secretHint: key.secretHint }));
       store = await opened().reopen();
       expect(await limits()).toEqual([50, 70]);
-      expect(await store.findStudio(STUDIO_ID)).toEqual(aStudio({ quotaLimit: 70 }));
-      expect((await store.listStudios(null, 9)).records).toEqual([aStudio({ quotaLimit: 70 })]);
+      expect(await store.findStudio(STUDIO_ID)).toEqual(studio);
+      expect((await store.listStudios(null, 9)).records).toEqual([studio]);
       expect(await keysIn(store, STUDIO_ID)).toEqual([{ ...key, quotaLimit: 50 }]);
 
       expect(await store.putApiKeyQuota(STUDIO_ID, key.id, null, BY)).toEqual(key);
-      expect(await store.putStudio({ ...put, quotaLimit: null }, BY)).toEqual(aStudio());
+      expect(await store.putStudio({ ...put, quotaLimit: null }, BY)).toEqual({ kind: 'put', studio: aStudio() });
       expect(await limits()).toEqual([null, null]);
     });
 

@@ -17,7 +17,7 @@ export function directoryContract(opened: () => OpenedStore): void {
   describe('the directory', () => {
     test('finds a studio as it was last put', async () => {
       for (const studio of [aStudio(), aStudio({ status: 'suspended' }), aStudio()]) {
-        expect(await store.putStudio(studio, BY)).toEqual(studio);
+        expect(await store.putStudio(studio, BY)).toEqual({ kind: 'put', studio });
         expect(await store.findStudio(STUDIO_ID)).toEqual(studio);
       }
       expect(await store.findStudio('studio-2')).toBeNull();
@@ -26,12 +26,13 @@ export function directoryContract(opened: () => OpenedStore): void {
     test('a put of a studio leaves omitted fields unchanged', async () => {
       await store.putStudio(aStudio({ regionCode: 'DE' }), BY);
       const unchanged = { id: STUDIO_ID, status: undefined, regionCode: undefined };
+      const put = (change: Partial<StudioPut>) => store.putStudio({ ...unchanged, ...change }, BY);
 
-      expect(await store.putStudio({ ...unchanged, status: 'suspended' }, BY)).toMatchObject({ regionCode: 'DE' });
-      expect(await store.putStudio({ ...unchanged, regionCode: 'FR' }, BY)).toMatchObject({ status: 'suspended' });
-      expect(await store.putStudio(unchanged, BY)).toMatchObject({ status: 'suspended', regionCode: 'FR' });
+      expect(await put({ status: 'suspended' })).toMatchObject({ studio: { regionCode: 'DE' } });
+      expect(await put({ regionCode: 'FR' })).toMatchObject({ studio: { status: 'suspended' } });
+      expect(await put({})).toMatchObject({ studio: { status: 'suspended', regionCode: 'FR' } });
       expect(await store.findStudio(STUDIO_ID)).toMatchObject({ status: 'suspended', regionCode: 'FR' });
-      expect(await store.putStudio({ ...unchanged, regionCode: null }, BY)).toMatchObject({ regionCode: null });
+      expect(await put({ regionCode: null })).toMatchObject({ studio: { regionCode: null } });
       expect(await store.findStudio(STUDIO_ID)).toMatchObject({ status: 'suspended', regionCode: null });
     });
 
@@ -39,20 +40,21 @@ export function directoryContract(opened: () => OpenedStore): void {
     test('a studio stores enquiries until that is switched off, whatever else is put', async () => {
       const unchanged = { id: STUDIO_ID, status: undefined, regionCode: undefined };
       const put = (change: Partial<StudioPut>) => store.putStudio({ ...unchanged, ...change }, BY);
-      expect(await put({ status: 'active' })).toMatchObject({ keepEnquiries: true });
-      expect(await put({ keepEnquiries: false })).toMatchObject({ keepEnquiries: false });
-      expect(await put({ status: 'suspended', regionCode: 'DE' })).toMatchObject({ keepEnquiries: false });
+      expect(await put({ status: 'active' })).toMatchObject({ studio: { keepEnquiries: true } });
+      expect(await put({ keepEnquiries: false })).toMatchObject({ studio: { keepEnquiries: false } });
+      expect(await put({ status: 'suspended', regionCode: 'DE' })).toMatchObject({ studio: { keepEnquiries: false } });
       expect(await store.findStudio(STUDIO_ID)).toMatchObject({ keepEnquiries: false });
       expect((await store.listStudios(null, 10)).records).toMatchObject([{ keepEnquiries: false }]);
       const key = anApiKey();
       await store.createApiKey(key, NOW);
       expect(await store.findCredential(key.secretSha256)).toMatchObject({ studio: { keepEnquiries: false } });
-      expect(await put({ keepEnquiries: true })).toMatchObject({ keepEnquiries: true });
+      expect(await put({ keepEnquiries: true })).toMatchObject({ studio: { keepEnquiries: true } });
       expect(await store.findStudio(STUDIO_ID)).toMatchObject({ keepEnquiries: true });
     });
 
     test('a put without a status does not create a studio', async () => {
-      expect(await store.putStudio({ id: STUDIO_ID, status: undefined, regionCode: 'DE' }, BY)).toBeNull();
+      const put = { id: STUDIO_ID, status: undefined, regionCode: 'DE' } as const;
+      expect(await store.putStudio(put, BY)).toEqual({ kind: 'not-found' });
       expect(await store.findStudio(STUDIO_ID)).toBeNull();
     });
 
@@ -214,7 +216,7 @@ export function directoryContract(opened: () => OpenedStore): void {
       expect(await store.putMember(aMember(), BY)).toBe('ended');
       expect(await store.putLeadSource(aLeadSource(), BY)).toBe('ended');
       for (const more of [{}, { status: 'suspended' as const }, { quotaLimit: 5 }])
-        expect(await store.putStudio({ ...aStudio(), ...more }, BY)).toBe('ended');
+        expect(await store.putStudio({ ...aStudio(), ...more }, BY)).toEqual({ kind: 'ended' });
       expect(await store.walkUnerasedLeads(STUDIO_ID, null, 10)).toEqual({ leads: [{ id: lead.id }], next: null });
       expect(await store.walkUnerasedLeads(STUDIO_ID, lead.id, 1)).toEqual({ leads: [], next: gone.id });
       const events = (await store.listAuditEvents(STUDIO_ID, null)).filter(({ to }) => to === 'ended');

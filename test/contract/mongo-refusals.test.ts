@@ -248,7 +248,8 @@ describe.each([
     reply = (command) =>
       findName(command) === 'update' && command.updates[0].u.$push ? refusal(2, 'BadValue') : undefined;
 
-    expect(await store.putStudio(aStudio({ status: 'suspended' }), BY)).toMatchObject({ status: 'suspended' });
+    const studio = aStudio({ status: 'suspended' });
+    expect(await store.putStudio(studio, BY)).toMatchObject({ studio: { status: 'suspended' } });
     expect(replacements()).toHaveLength(1);
   });
 

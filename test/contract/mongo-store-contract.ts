@@ -229,7 +229,7 @@ export function mongoStoreContract(toUrl: (database: string) => string, extent: 
       for (const status of ['suspended', 'active'] as const) await store.putStudio(aStudio({ status }), BY);
       await fillUp();
 
-      expect(await suspend()).toMatchObject({ status: 'suspended' });
+      expect(await suspend()).toMatchObject({ studio: { status: 'suspended' } });
 
       expect(await found()).toEqual(aStudio({ status: 'suspended' }));
       const events = await patiently(() => store.listAuditEvents(studioId, null));
@@ -240,7 +240,7 @@ export function mongoStoreContract(toUrl: (database: string) => string, extent: 
     test('a studio with a full document can be suspended even if no event fits', async () => {
       await fillUp();
 
-      expect(await suspend()).toMatchObject({ status: 'suspended' });
+      expect(await suspend()).toMatchObject({ studio: { status: 'suspended' } });
 
       expect(await found()).toEqual(aStudio({ status: 'suspended' }));
       const { records, next } = await patiently(() => store.listLeadSources(studioId, null, 1000));

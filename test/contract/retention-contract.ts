@@ -72,17 +72,19 @@ export function retentionContract(damages: readonly Damage[], opened: () => Open
     test('a studio has its retention until it is removed, and each change begins at its own time', async () => {
       expect(await store.findStudio(STUDIO_ID)).toMatchObject({ retention: null });
       const retention = { days: 365, since: NOW };
-      expect(await put({ retentionDays: 365 })).toMatchObject({ retention });
-      expect(await put({ retentionDays: 365, status: 'suspended' }, plus(NOW, 1))).toMatchObject({ retention });
-      expect(await put({ status: 'active', regionCode: 'DE' }, plus(NOW, 2))).toMatchObject({ retention });
+      expect(await put({ retentionDays: 365 })).toMatchObject({ studio: { retention } });
+      expect(await put({ retentionDays: 365, status: 'suspended' }, plus(NOW, 1))).toMatchObject({
+        studio: { retention },
+      });
+      expect(await put({ status: 'active', regionCode: 'DE' }, plus(NOW, 2))).toMatchObject({ studio: { retention } });
       const key = anApiKey();
       await store.createApiKey(key, NOW);
       expect(await store.findCredential(key.secretSha256)).toMatchObject({ studio: { retention } });
       const later = { days: 30, since: plus(NOW, 3) };
-      expect(await put({ retentionDays: 30 }, plus(NOW, 3))).toMatchObject({ retention: later });
+      expect(await put({ retentionDays: 30 }, plus(NOW, 3))).toMatchObject({ studio: { retention: later } });
       store = await opened().reopen();
       expect((await store.listStudios(null, 10)).records).toMatchObject([{ retention: later }]);
-      for (const _ of [1, 2]) expect(await put({ retentionDays: null })).toMatchObject({ retention: null });
+      for (const _ of [1, 2]) expect(await put({ retentionDays: null })).toMatchObject({ studio: { retention: null } });
       expect(await store.findStudio(STUDIO_ID)).toMatchObject({ retention: null });
     });
 

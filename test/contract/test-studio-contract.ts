@@ -38,14 +38,15 @@ export function testStudioContract(opened: () => OpenedStore): void {
       (await listChanges(of, from)).map(({ lead }) => lead.id).toSorted();
 
     test('no put makes a studio a test studio, or a test studio an ordinary one', async () => {
-      expect(await store.putStudio(aTest, BY)).toEqual(aTest);
+      expect(await store.putStudio(aTest, BY)).toEqual({ kind: 'put', studio: aTest });
       const unchanged = { id: TEST, status: undefined, regionCode: undefined };
-      expect(await store.putStudio({ ...unchanged, status: 'suspended' }, BY)).toMatchObject({ isTest: true });
+      const suspension = { ...unchanged, status: 'suspended' } as const;
+      expect(await store.putStudio(suspension, BY)).toMatchObject({ studio: { isTest: true } });
       for (const isTest of [false, true]) {
         const id = isTest ? STUDIO_ID : TEST;
         const put = { ...unchanged, id, isTest, status: 'active' as const, keepEnquiries: false };
         const before = await store.listAuditEvents(id, null);
-        expect(await store.putStudio(put, BY)).toBe('other-kind');
+        expect(await store.putStudio(put, BY)).toEqual({ kind: 'test-differs' });
         expect(await store.findStudio(id)).toMatchObject({ isTest: !isTest, keepEnquiries: true });
         expect(await store.listAuditEvents(id, null)).toEqual(before);
       }
@@ -64,7 +65,9 @@ export function testStudioContract(opened: () => OpenedStore): void {
       );
       const studio = await store.findStudio(TEST);
       for (const [index, outcome] of outcomes.entries())
-        expect(outcome).toEqual(studio?.isTest === (index % 2 === 0) ? studio : 'other-kind');
+        expect(outcome).toEqual(
+          studio?.isTest === (index % 2 === 0) ? { kind: 'put', studio } : { kind: 'test-differs' },
+        );
     });
 
     test('leads of a test studio reach only consumers that asked for them', async () => {

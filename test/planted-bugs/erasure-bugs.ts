@@ -34,7 +34,7 @@ export const ERASURE_BUGS: readonly PlantedBug[] = [
     patches: [
       {
         file: 'src/store/decisions/directory.ts',
-        find: "if (found?.studio.status === 'ended') return { outcome: 'ended' };",
+        find: "if (found?.studio.status === 'ended') return { outcome: { kind: 'ended' } };",
         put: '',
       },
     ],

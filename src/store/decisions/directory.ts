@@ -41,10 +41,10 @@ export function decideStudio(
   isApplied: boolean,
 ): Decision<PutStudioOutcome, StudioWrite> {
   const { id, status, regionCode, quotaLimit, keepEnquiries, isTest, retentionDays: days, graceFrom } = put;
-  if (!found && status === undefined) return { outcome: null };
-  if (found?.studio.status === 'ended') return { outcome: 'ended' };
-  if (found && isTest !== undefined && isTest !== found.studio.isTest) return { outcome: 'other-kind' };
-  if (found && isApplied) return { outcome: found.studio };
+  if (!found && status === undefined) return { outcome: { kind: 'not-found' } };
+  if (found?.studio.status === 'ended') return { outcome: { kind: 'ended' } };
+  if (found && isTest !== undefined && isTest !== found.studio.isTest) return { outcome: { kind: 'test-differs' } };
+  if (found && isApplied) return { outcome: { kind: 'put', studio: found.studio } };
   const before = { ...NEW_STUDIO, ...found?.studio };
   const daysBefore = before.retention?.days ?? null;
   const fields = {
@@ -75,7 +75,7 @@ export function decideStudio(
   if (days !== undefined && days !== daysBefore)
     record('studio-retention-changed', numberText(daysBefore), numberText(days));
   return {
-    outcome: { ...before, ...fields, id, formerRegions } as Studio,
+    outcome: { kind: 'put', studio: { ...before, ...fields, id, formerRegions } as Studio },
     write: { ...fields, formerRegions: [...new Set(noted)] },
     events,
   };

@@ -17,8 +17,10 @@ export interface StudioPut {
   readonly graceFrom?: Date | null | undefined;
 }
 
-/** Null: the studio does not exist, and `status` is undefined. `other-kind`: `isTest` differs. These and `ended` write nothing. */
-export type PutStudioOutcome = Studio | null | 'other-kind' | 'ended';
+/** `not-found`: the studio does not exist, and `status` is undefined. Only `put` writes; its studio is the one after the change. */
+export type PutStudioOutcome =
+  | { readonly kind: 'put'; readonly studio: Studio }
+  | { readonly kind: 'not-found' | 'test-differs' | 'ended' };
 
 export type EndStudioOutcome =
   | { readonly kind: 'ended'; readonly members: number; readonly sources: number }
@@ -33,8 +35,6 @@ export interface StudioStore {
    * sources must not change. A changed status, quota, region (including the first), keeping of enquiries or retention
    * must be stored with an event in the same write. A studio without room for an event must still be suspended. A
    * replaced region must join the former ones in the same write, even under concurrent calls.
-   *
-   * @returns the studio after the change
    */
   putStudio(studio: StudioPut, by: AuditContext): Promise<PutStudioOutcome>;
 
