@@ -49,8 +49,12 @@ export function openSqliteStore(path: string, { observer, report, slow, logStays
   const connection = connectionTo(database, reads, commits, report);
   // From here on, waiting for locks does not block the event loop (GroupCommit, repeatWhileLocked).
   database.exec('PRAGMA busy_timeout = 0');
+  const records = storeOn(connection);
   const store: Store = {
-    ...storeOn(connection),
+    ...records,
+    // The log may contain the erased data, so it is truncated.
+    eraseLead: (erasure) => records.eraseLead(erasure).finally(checkpoints.erased),
+    deleteLeads: (...leads) => records.deleteLeads(...leads).finally(checkpoints.erased),
     async check() {
       checkFiles();
       if (commits.lastError === undefined) return;
@@ -66,7 +70,7 @@ export function openSqliteStore(path: string, { observer, report, slow, logStays
       if (database.isOpen) database.close();
     },
   };
-  return withStoreErrors(store, reads, files, checkpoints);
+  return guardCalls(store, reads, files);
 }
 
 const storeOn = (connection: Connection): RecordStore => ({
@@ -121,34 +125,27 @@ function contentsFault(database: DatabaseSync): string | undefined {
 }
 
 /** The most frequent reads, which share a transaction. */
-const SHARING: readonly string[] = ['findCredential', 'findLead', 'findPublicLead', 'listLeads', 'listPublicLeads'];
-
-/** The log is truncated after these, because it may contain the erased data. */
-const ERASING: readonly string[] = ['eraseLead', 'deleteLeads'];
+const SHARING = new Set<keyof Store>(['findCredential', 'findLead', 'findPublicLead', 'listLeads', 'listPublicLeads']);
 
 const DRIVER_ERRORS = new Set(['ERR_SQLITE_ERROR', 'ERR_INVALID_STATE']);
 
-function withStoreErrors(
-  store: Store,
-  reads: ReturnType<typeof sharedTransaction>,
-  files: OpenedFiles,
-  { erased }: Checkpoints,
-): Store {
-  const translated = Object.entries<(...args: never[]) => Promise<unknown>>({ ...store }).map(([name, method]) => {
-    const [isSharing, isErasing] = [SHARING.includes(name), ERASING.includes(name)];
+/** Refuses calls once the files are gone, shares reads, repeats calls while the file is locked, and translates errors. */
+function guardCalls(store: Store, reads: ReturnType<typeof sharedTransaction>, files: OpenedFiles): Store {
+  const guarded = Object.entries<(...args: never[]) => Promise<unknown>>({ ...store }).map(([name, method]) => {
+    const isSharing = SHARING.has(name as keyof Store);
     return [
       name,
       (...args: never[]) =>
         repeatWhileLocked(() => {
           if (name !== 'close') files.requireFound();
           if (isSharing) reads.begin();
-          return isErasing ? method(...args).finally(erased) : method(...args);
+          return method(...args);
         }).catch((error) => {
           throw DRIVER_ERRORS.has(error?.code) ? new StoreUnavailable('the database cannot be used', error) : error;
         }),
     ];
   });
-  return Object.fromEntries(translated) as Store;
+  return Object.fromEntries(guarded) as Store;
 }
 
 /** The size of a probe in bytes: larger than most transactions, because a smaller one might fit where a creation would not. */
@@ -185,8 +182,6 @@ const TRUNCATION_INTERVAL_MS = 60_000;
 
 /** How long the log must resist truncation before that is reported; milliseconds. */
 const LOG_STAYS_MS = 60_000;
-
-type Checkpoints = ReturnType<typeof createCheckpoints>;
 
 /**
  * Checkpoints SQLite's write-ahead log in a worker thread. In a large database, that writes pages all over the file,
