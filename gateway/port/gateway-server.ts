@@ -11,11 +11,10 @@ import { clientAddresses } from '../client-address.ts';
 import { arrivalObserver, type ObserveRequest, type RecordRequest, requestObserver } from '../observation.ts';
 import { type FaultyField, invalidRequest, Problem } from '../problems.ts';
 import { addressFault, chooseRequestId, FRAGMENT, REQUEST_ID_HEADER, RequestState } from '../request.ts';
-import { allowOnly, registerAllMethods, routeProblem } from '../routes/allowed-methods.ts';
+import { registerAllMethods, routeProblem } from '../routes/allowed-methods.ts';
 import { docsRoutes } from '../routes/docs.ts';
-import { reportHealth } from '../routes/health.ts';
+import { healthRoutes } from '../routes/health.ts';
 import { leadRoutes } from '../routes/leads.ts';
-import { LEAD_PATH, LEADS_PATH } from '../routes/schemas.ts';
 import { ClientConnections } from './connections.ts';
 import { ProblemAnswers } from './problem-json.ts';
 import { createHttpServer } from './server.ts';
@@ -82,10 +81,8 @@ export function createGatewayServer(
   answers.ofRequests(app);
   endConnections(app, connections);
 
-  reportHealth(app);
+  healthRoutes(app);
   docsRoutes(app);
-  allowOnly(app, LEADS_PATH, 'GET', 'POST');
-  allowOnly(app, LEAD_PATH, 'GET');
   app.register(async (v1) => {
     admitCallers(v1, keyCacheMs);
     leadRoutes(v1);

@@ -4,7 +4,7 @@ import { Problem } from '../problems.ts';
 import { allowOnly } from './allowed-methods.ts';
 
 /** Serves the liveness and readiness probes. @rule 10.health */
-export function reportHealth(app: FastifyInstance): void {
+export function healthRoutes(app: FastifyInstance): void {
   const { core, quota, isStopping } = app.readiness;
   app.get('/healthz', { config: { operation: 'healthz' } }, async () => ALIVE);
   allowOnly(app, '/healthz', 'GET');

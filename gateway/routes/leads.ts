@@ -21,12 +21,15 @@ import { PAGE_SIZE } from '../../common/rules/public-api.ts';
 import type { LeadCreation, PageToRead } from '../core/core-client.ts';
 import { type DataPath, type FaultyField, invalidRequest, Problem } from '../problems.ts';
 import { hasScopeFor, senderToCheck } from '../request.ts';
+import { allowOnly } from './allowed-methods.ts';
 import { LEAD_PATH, LEADS_PATH, leadCaptureSchema } from './schemas.ts';
 
 /** Adds the three operations of the public contract. Callers are authenticated and counted before they run. */
 export function leadRoutes(app: FastifyInstance): void {
   const { core, config } = app;
   const publicUrl = config.PUBLIC_URL;
+  allowOnly(app, LEADS_PATH, 'GET', 'POST');
+  allowOnly(app, LEAD_PATH, 'GET');
   // The operation itself checks the media type and parses the body, so that all faults are reported together.
   app.removeAllContentTypeParsers();
   app.addContentTypeParser('application/json', { parseAs: 'buffer' }, (_request, body, done) => done(null, body));
