@@ -31,7 +31,7 @@ import { getConsumer } from '../usecases/consumers.ts';
 import type { Reading } from '../usecases/dependencies.ts';
 import { studioIdIn } from './log.ts';
 import { forbidden, toConnectError, unauthenticated } from './refusals.ts';
-import { newCall, type RunCall } from './run-call.ts';
+import { newCall, type RunCall, recordRefusal } from './run-call.ts';
 
 /** The credentials that a call presents. */
 export interface Presented {
@@ -188,10 +188,7 @@ export function admitKnownCallers(run: RunCall): (context: HandlerContext) => Pr
       return;
     }
     const refusal = caller ? findRefusal(caller, method) : unauthenticated();
-    if (!refusal) return;
-    await run(newCall(method, requestHeader, caller), async () => {
-      throw refusal;
-    });
+    if (refusal) throw await recordRefusal(run, newCall(method, requestHeader, caller), refusal);
   };
 }
 
