@@ -53,7 +53,7 @@ export const LONG: Readonly<Record<string, string>> = {
   'test/unit/contact-keys.test.ts': 'the phone numbers of every region',
   'test/unit/core-sessions.test.ts': 'connections that fall silent',
   'test/unit/watched-files.test.ts': 'files that are watched for changes',
-  'test/upgrade/': 'databases of the last release, and that release beside this one',
+  'test/upgrade/': 'databases of the last release',
 };
 
 /** Suites that run only where something is installed, or allowed, are declared by functions with such names. */
@@ -63,6 +63,7 @@ const NEEDS_MORE = /\bdescribe(?:With\w+|If)\(/;
 export const ONLY_IN_SOAK: Readonly<Record<string, string>> = {
   'test/soak/isolation-in-time.test.ts': 'which data a response is about; only a quiet machine measures its time',
   'test/e2e/alerts.test.ts': 'each rule of Prometheus, on series that are written down',
+  'test/upgrade/neighbours.test.ts': 'databases and messages of the last release',
 };
 
 const isRun = (suite: string) => process.env.SOAK !== undefined || !(suite in ONLY_IN_SOAK);
@@ -141,7 +142,6 @@ export const LONGEST = [
   'test/containers',
   'test/e2e/docs-in-browser',
   'test/contract/mongo-store',
-  'test/upgrade/neighbours',
   'sdk/test/generated-clients',
   'test/e2e/guides',
   'test/e2e/command-faults',
