@@ -29,7 +29,7 @@ export async function startCore(config: CoreConfig): Promise<Running> {
   logSettings(log, coreSummary(config), config);
   const metrics = config.CORE_METRICS_ADDRESS && createCoreMetrics();
   const tracer = await openTracer('core', config, log, metrics?.registry);
-  const store = await openOwnStore(config, log, metrics);
+  const store = await openLoggedStore(config, log, metrics);
   const stopping = new AbortController();
   const readiness = new Readiness('the database', () => store.check(), log);
   metrics?.watchCertificates(credentials);
@@ -39,7 +39,7 @@ export async function startCore(config: CoreConfig): Promise<Running> {
   metrics?.watchReadiness(readiness, stopping.signal);
   const newId = idGenerator(Date.now, (aheadMs) => {
     metrics?.clockSetBack();
-    log.warn({ aheadMs }, 'the clock was set back: leads created before have times in the future');
+    log.warn({ aheadMs }, 'the clock was set back: leads created earlier have times in the future');
   });
   const callers = new Callers(readCoreToken(config), config.CORE_CALLERS_FILE?.entries);
   const app = createCoreServer(
@@ -75,7 +75,7 @@ export async function startCore(config: CoreConfig): Promise<Running> {
 }
 
 /** Opens the store, and logs if its file was just created or is an unregistered backup. */
-async function openOwnStore(config: CoreConfig, log: Logger, metrics: CoreMetrics | undefined) {
+async function openLoggedStore(config: CoreConfig, log: Logger, metrics: CoreMetrics | undefined) {
   const databaseUrl = config.DATABASE_URL.reveal();
   const created = absentFileIn(databaseUrl);
   const store = await openStore(databaseUrl, {
@@ -86,7 +86,7 @@ async function openOwnStore(config: CoreConfig, log: Logger, metrics: CoreMetric
   });
   if (created !== undefined)
     log.info({ file: created }, 'a new database was created: there was no such file, or an empty one');
-  // A MongoDB server may not be reachable yet, and its backups carry no note.
+  // Not awaited: a MongoDB server may not be reachable yet. Only a backup of SQLite records that it is one.
   store.findEpoch().then(
     ({ backedUpAt }) =>
       backedUpAt &&
@@ -103,12 +103,12 @@ function watchCallers(config: CoreConfig, callers: Callers, log: Logger): (() =>
     callers.replace(entries);
     return { callers: Object.keys(entries).length };
   };
-  const share = (text: string) => {
+  const reloadToken = (text: string) => {
     callers.share(bearerToken(text.trim()));
     return {};
   };
   return [
     watchFiles({ what: 'callers', files: [config.CORE_CALLERS_FILE], reload }, log),
-    watchFiles({ what: 'tokens for the core', files: [config.coreTokenFile], reload: share }, log),
+    watchFiles({ what: 'tokens for the core', files: [config.coreTokenFile], reload: reloadToken }, log),
   ];
 }

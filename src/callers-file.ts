@@ -92,9 +92,10 @@ export function parseCallers(text: string): CallerEntries {
   const names = new Map<string, string>();
   for (const [name, caller] of Object.entries(parsed.callers)) {
     const needsConsumers = caller.may.includes('feed') && !caller.may.includes('crm');
-    if (needsConsumers && !caller.consumers) throw new Error(`must name the consumers of ${name}, which may feed`);
+    if (needsConsumers && !caller.consumers)
+      throw new Error(`must list consumers for ${name}, which has the role feed`);
     if (caller.consumers && !caller.may.includes('feed'))
-      throw new Error(`names consumers of ${name}, which may not feed`);
+      throw new Error(`lists consumers for ${name}, which lacks the role feed`);
     for (const credential of listCredentials(caller)) {
       const other = names.get(credential);
       if (other !== undefined) throw new Error(`has the same token or certificate twice: for ${other} and for ${name}`);
@@ -110,17 +111,17 @@ export const tokenHash = (token: string): string => hash('sha256', token, 'hex')
 /** Returns the first digits of a token's hash: they identify one of a caller's tokens without revealing it. */
 export const tokenDigits = (sha256: string): string => sha256.slice(0, 8);
 
-/** Returns the lookup keys of a caller's credentials: the hashes of its tokens, and its certificate subject's form. */
+/** Returns the lookup keys of a caller's credentials: the hashes of its tokens, and its canonical certificate subject. */
 const listCredentials = ({ tokens = [], certificateSubject }: CallerEntry): string[] => [
   ...tokens.map(({ sha256 }) => sha256),
-  ...(certificateSubject ? [subjectForm(certificateSubject)] : []),
+  ...(certificateSubject ? [canonicalSubject(certificateSubject)] : []),
 ];
 
-/** Returns a text that is equal only for equal subjects, whatever the order of their attributes. */
-export const subjectForm = (subject: CertificateSubject): string =>
+/** Returns a text for a subject that does not depend on the order of its attributes. */
+export const canonicalSubject = (subject: CertificateSubject): string =>
   JSON.stringify(Object.entries(subject).sort(([a], [b]) => (a < b ? -1 : 1)));
 
-/** Describes a fault without quoting values, so that a token in the place of its hash never reaches the log. */
+/** Describes a fault without quoting values: a token that stands in the place of its hash must not reach the log. */
 function callerFault({ instancePath, keyword, message, params, propertyName }: ErrorObject): string {
   const where = describeLocation(instancePath.replace(/^\/callers/, ''), 'a caller') || 'the file';
   if (keyword === 'propertyNames' || propertyName !== undefined) {

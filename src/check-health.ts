@@ -11,10 +11,10 @@ import { ownAddress } from '../common/settings.ts';
 const { CORE_TLS_CERT_FILE = '', CORE_CLIENT_CERT_FILE = '', CORE_CLIENT_KEY_FILE = '' } = process.env;
 const url = `http${CORE_TLS_CERT_FILE && 's'}://${ownAddress('CORE', process.env)}`;
 
-/** Returns why the core does not serve; undefined: it serves. It speaks Connect's JSON, which needs no package to load. */
-async function reason(): Promise<string | undefined> {
+/** Returns why the core does not serve; undefined: it serves. Calls over Connect's JSON, which needs no package. */
+async function findFault(): Promise<string | undefined> {
   const session = connect(url, {
-    // The certificate has the name by which others reach the core. Nothing secret is sent.
+    // The certificate has the name by which others reach the core, not the local address. Nothing secret is sent.
     rejectUnauthorized: false,
     ...(CORE_CLIENT_CERT_FILE && {
       cert: readFileSync(CORE_CLIENT_CERT_FILE),
@@ -26,9 +26,9 @@ async function reason(): Promise<string | undefined> {
   const headers = { ':method': 'POST', ':path': '/grpc.health.v1.Health/Check', 'content-type': 'application/json' };
   const request = session.request(headers, { signal: AbortSignal.timeout(2000) });
   const answer = await text(request.end('{}'));
-  return answer === '{"status":"SERVING"}' ? undefined : `it does not serve: its log says why; it answers ${answer}`;
+  return answer === '{"status":"SERVING"}' ? undefined : `it does not serve, and its log says why: ${answer}`;
 }
 
-const why = await reason().catch(errorSummary);
-if (why !== undefined) console.error(`the core at ${url}: ${why}`);
-process.exit(why === undefined ? 0 : 1);
+const fault = await findFault().catch(errorSummary);
+if (fault !== undefined) console.error(`the core at ${url}: ${fault}`);
+process.exit(fault === undefined ? 0 : 1);

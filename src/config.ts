@@ -37,7 +37,7 @@ export type CoreConfig = SettingsOf<typeof coreSettings> &
 
 /** @throws SettingsError */
 export const readCoreConfig = (env: Environment): CoreConfig => ({
-  ...readSettings(coreSettings, env, rulesBetween),
+  ...readSettings(coreSettings, env, combinationFaults),
   ...ignoredSettings(coreSettings, env),
   coreTokenFile: findSettingFile('CORE_TOKEN', env),
 });
@@ -65,7 +65,7 @@ export function coreSummary(config: CoreConfig): object {
 export const readDatabaseUrl = (env: Environment): Secret =>
   readSettings({ DATABASE_URL: databaseUrl }, env).DATABASE_URL;
 
-function rulesBetween(config: SettingsOf<typeof coreSettings>): string[] {
+function combinationFaults(config: SettingsOf<typeof coreSettings>): string[] {
   const faults: string[] = [];
   const { CORE_HOST, CORE_TOKEN, CORE_CALLERS_FILE, CORE_TLS_CERT_FILE, CORE_TLS_KEY_FILE, CORE_TLS_CLIENT_CA_FILE } =
     config;

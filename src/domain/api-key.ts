@@ -7,7 +7,7 @@ export type ApiKeyScope = (typeof API_KEY_SCOPES)[number];
 /** The maximum number of keys of a studio that are neither revoked nor expired. @rule 8.api-keys */
 export const MAX_LIVE_KEYS = 20;
 
-/** A live key holds one of these slots, any other key its own id. A unique index on slots enforces the limit. */
+/** A live key holds one of these slots. An expired key keeps its slot until another key needs one. A unique index enforces the limit. */
 export const KEY_SLOTS: readonly string[] = Array.from({ length: MAX_LIVE_KEYS }, (_, slot) => String(slot));
 
 /** The maximum validity of a new or replaced key. @rule 8.key-validity */

@@ -21,13 +21,13 @@ export const AUDIT_ACTIONS = [
   'leads-set-aside',
   'consumer-changed',
   'database-restored',
-  // No core writes these two any more. The log must lose nothing, so stored ones stay.
+  // No core writes these two any more, but stored ones must stay readable.
   'studio-hold-changed',
   'lead-hold-changed',
 ] as const;
 export type AuditAction = (typeof AUDIT_ACTIONS)[number];
 
-/** The studio of deployment events. It is not a valid studio id. */
+/** The `studioId` of events that belong to no studio. It is not a valid studio id. */
 export const OF_DEPLOYMENT = '';
 
 /** An entry of the audit log, stored in the same write as its change, or before an action of many writes. */
@@ -46,10 +46,9 @@ export interface AuditEvent {
   readonly apiKeyId: string | null;
   readonly leadId: string | null;
   /**
-   * The value before and after; null: none. It is a status, stage, quota, region, keeping of enquiries, reason of a hold or days of retention; a
-   * member's id and role; a source's id and whether it is enabled; or a consumer's name.
-   * `lead-updated`: null, and the names of the corrected fields. `leads-resent`: null, and the consumer (null: all). `leads-set-aside`: the reason,
-   * and the consumer. `studio-emptied`: null, and the number of leads. `database-restored`: null, and the time up to which all data is there.
+   * The values before and after, in the form of memberText, sourceText, keepingText and numberText; null: none. Some actions differ. `to` has the
+   * corrected fields of `lead-updated`, the consumer of `leads-resent` (null: all), the number of leads of `studio-emptied`, and the time up to
+   * which `database-restored` lost nothing. `leads-set-aside` has the reason in `from`, and the consumer in `to`.
    */
   readonly from: string | null;
   readonly to: string | null;
@@ -92,15 +91,15 @@ export interface AuditContext extends Actor, Repeatable {
   readonly now: Date;
 }
 
-/** The number of newest changes of a studio, key or lead whose repeated requests are deduplicated. */
+/** Requests are deduplicated against this many of the newest changes of a studio, key or lead. */
 export const MAX_APPLIED_REQUESTS = 1000;
 
 /** The number of newest events of a studio, key or lead that are always kept, and the most that a list returns. */
 export const MAX_AUDIT_EVENTS = 1000;
 
 /**
- * Returns the identity of a caller's request as a UUID, derived from its id, the operation and the record. If a caller
- * reuses an id for another operation or record, no change is lost.
+ * Returns the identity of a caller's request as a UUID, derived from its id, the operation and the record. A request that
+ * reuses an id for another operation or record is therefore not taken for a repetition.
  *
  * @param requestId undefined: the caller gave none, so the request has no identity
  * @param what the operation, and the ids of the record

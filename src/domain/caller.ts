@@ -1,7 +1,7 @@
 /**
- * The roles of callers. `gateway`: whatever requests with an API key need. `read`: reads leads, studios, keys and the audit
- * log. `feed`: pulls and acknowledges changes for the consumers that the caller names. `crm`: does that, and changes leads,
- * keys and the directory. `operator`: manages the directory, lists and revokes keys, and reads the audit log, but not leads.
+ * The roles of callers. `gateway`: executes requests with API keys. `read`: reads leads, studios, keys and the audit log.
+ * `feed`: pulls and acknowledges changes as one of the caller's consumers. `crm`: does everything except what only gateways
+ * and operators do. `operator`: manages the directory, lists and revokes keys, and reads the audit log, but not leads.
  */
 export const CALLER_ROLES = ['gateway', 'read', 'feed', 'crm', 'operator'] as const;
 export type CallerRole = (typeof CALLER_ROLES)[number];

@@ -1,7 +1,8 @@
 import { CONSUMER_NAME_PATTERN, MAX_CONSUMERS } from '../../common/rules/field-rules.ts';
 import { newId } from './new-id.ts';
+import type { Studio } from './studio.ts';
 
-/** The maximum number of studios of a consumer that does not have all. */
+/** The maximum number of studios that a consumer names. A consumer of all studios names none. */
 export const MAX_STUDIOS_OF_CONSUMER = 100;
 
 const NAME = new RegExp(CONSUMER_NAME_PATTERN);
@@ -54,59 +55,57 @@ export const DEFAULT_CONSUMER: Consumer = {
   backfills: [],
 };
 
-/** A range of leads to send, in ascending order of their ids: those of a studio after one of them. */
+/** The leads of a studio that are still to be sent, in ascending order of their ids. */
 export interface Backfill {
-  /** Distinguishes it from an equal backfill that is requested meanwhile. */
+  /** Distinguishes the backfill from an equal one that is requested meanwhile. */
   readonly id: string;
   readonly studioId: string;
-  /** Null: all leads of the studio. */
+  /** The last lead that was sent; null: none yet. */
   readonly after: string | null;
   /** Whether the leads of all studios with higher ids follow. */
   readonly andLater: boolean;
 }
 
-const ofStudio = (studioId: string): Backfill => ({ id: newId(), studioId, after: null, andLater: false });
+const newBackfill = (studioId: string): Backfill => ({ id: newId(), studioId, after: null, andLater: false });
 
-/** Returns the backfills of all studios of a consumer. For a consumer of all studios, it starts before the first one. */
-const ofAll = ({ studioIds }: NewConsumer): readonly Backfill[] =>
-  studioIds?.map(ofStudio) ?? [{ ...ofStudio(''), andLater: true }];
+/** Returns the backfills of all studios of a consumer. If it names none, a single backfill starts before the first studio. */
+const allBackfills = ({ studioIds }: NewConsumer): readonly Backfill[] =>
+  studioIds?.map(newBackfill) ?? [{ ...newBackfill(''), andLater: true }];
 
 export const firstBackfills = (consumer: NewConsumer): readonly Backfill[] =>
-  consumer.start === 'now' ? [] : ofAll(consumer);
+  consumer.start === 'now' ? [] : allBackfills(consumer);
 
 /**
- * Returns the backfills after a consumer asked for a studio, or for all its studios, again. Too many single studios
- * become a backfill of all.
+ * Returns the backfills after a consumer requested a studio, or all its studios, again. Too many single studios become a
+ * backfill of all.
  *
  * @param studioId one of its studios; null: all
  */
 export function withBackfill(consumer: Consumer, studioId: string | null): readonly Backfill[] {
-  const all = ofAll(consumer);
+  const all = allBackfills(consumer);
   if (studioId === null) return all;
   const next = [
     ...consumer.backfills.filter((each) => each.andLater || each.studioId !== studioId),
-    ofStudio(studioId),
+    newBackfill(studioId),
   ];
   return next.length > MAX_STUDIOS_OF_CONSUMER ? all : next;
 }
 
-/** The properties of a studio that decide which consumers receive its changes. */
-interface Which {
-  readonly id: string;
-  readonly isTest: boolean;
-}
-
-/** Whether a consumer receives the changes of a studio. It gets a test studio by naming it, or with `includesTests`. */
-export const isOfConsumer = ({ studioIds, includesTests }: NewConsumer, { id, isTest }: Which): boolean =>
-  studioIds?.includes(id) ?? (includesTests || !isTest);
+/** Whether a consumer receives the changes of a studio: it names the studio, or it has all and the studio is not a test studio. */
+export const receivesStudio = (
+  { studioIds, includesTests }: NewConsumer,
+  { id, isTest }: Pick<Studio, 'id' | 'isTest'>,
+): boolean => studioIds?.includes(id) ?? (includesTests || !isTest);
 
 /** Caches one value for each consumer, created on first use. Holds at most as many as there can be consumers. */
-export function ofEachConsumer<Value>(make: (consumer: number) => Value): (consumer: number) => Value {
+export function cachedByConsumer<Value>(make: (consumer: number) => Value): (consumer: number) => Value {
   const values = new Map<number, Value>();
   return (consumer) => {
-    const value = values.get(consumer) ?? make(consumer);
-    // Values of removed consumers are no longer needed.
+    const known = values.get(consumer);
+    if (known !== undefined) return known;
+    // Full: some values belong to removed consumers.
     if (values.size > MAX_CONSUMERS) values.clear();
+    const value = make(consumer);
     values.set(consumer, value);
     return value;
   };

@@ -38,8 +38,8 @@ export interface KeyedContact extends ContactKeys {
 }
 
 /**
- * The maximum number of former contact keys by which a corrected lead is found. The earliest stay, because the original
- * texts are kept.
+ * The maximum number of former contact keys by which a corrected lead is found. The earliest stay, because the lead keeps
+ * its original texts.
  */
 export const MAX_FORMER_KEYS = 100;
 
@@ -54,11 +54,8 @@ export const searchKeys = (contact: Contact, { regionCode, formerRegions }: Stud
   ...new Set([regionCode, ...formerRegions].flatMap((region) => contactKeys(contact, region))),
 ];
 
-/**
- * Whether a search may miss leads of a contact. Without a region, a number with a country code and one without share no
- * key.
- */
-export const mayHaveOtherKeys = ({ type }: Contact, { regionCode, formerRegions }: StudioRegions): boolean =>
+/** Whether a search may miss leads: without a region, a number with a country code and one without share no key. */
+export const mayMissLeads = ({ type }: Contact, { regionCode, formerRegions }: StudioRegions): boolean =>
   type === 'phone' && [regionCode, ...formerRegions].includes(null);
 
 /**

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { SetAsidePosition } from './lead-change.ts';
 
-/** The kinds of list that have tokens. The number is the first byte of a token, and the version of its format. */
+/** The kinds of list that have tokens. The number is the first byte of a token. A new format gets a new number. */
 const KINDS = {
   leads: 1,
   sources: 2,
@@ -77,15 +77,15 @@ const positionBytes = (position: string): Uint8Array => {
   return Buffer.concat([idBytes(id), time]);
 };
 
-/** The place of a lead in a list of several studios. */
+/** The position of a lead in a list of one or several studios. */
 export interface StudioPosition {
   /** Empty in a list of one studio. */
   readonly studioId: string;
-  /** The id of the lead, or updatePosition. */
+  /** The id of the lead, or the result of updatePosition. */
   readonly position: string;
 }
 
-/** Returns the place in a token; undefined if it was not issued for this kind and scope, or is malformed. */
+/** Returns the position in a token; undefined if it was not issued for this kind and scope, or is malformed. */
 function positionIn(kind: TokenKind, scope: string, token: string): StudioPosition | undefined {
   const bytes = decodePosition(kind, scope, token);
   const hasTime = WITH_TIME.includes(kind);
@@ -115,7 +115,7 @@ export type ListName =
   | 'endedStudio'
   | 'requests';
 
-/** Returns the token of the page after an id or updatePosition. It is valid only for this list and scope. */
+/** Returns the token of the page after a position: an id, or the result of updatePosition. Valid only for this list and scope. */
 export const pageTokenAfter = (list: ListName, scope: string, position: string): string =>
   makeToken(list, scope, positionBytes(position));
 
@@ -134,19 +134,19 @@ export const studioTokenAfter = (studioId: string): string => makeToken('studios
 /** Returns the id of the studio before a page; undefined if the token was not issued for this list. */
 export const studioBeforePage = (token: string): string | undefined => decodePosition('studios', '', token)?.toString();
 
-/** @param consumer its number */
+/** @param consumer the number of the consumer */
 export const setAsideTokenAfter = (consumer: number, { due, studioId, leadId: id }: SetAsidePosition): string =>
   positionToken('setAside', `${consumer}`, { studioId, position: updatePosition({ id, updatedAt: due }) });
 
 /** Returns the lead before a page; undefined if the token was not issued for this consumer. */
 export function setAsideBeforePage(consumer: number, token: string): SetAsidePosition | undefined {
-  const place = studioPositionIn('setAside', `${consumer}`, token);
-  if (!place) return undefined;
-  const [leadId, ms] = idAndTime(place.position);
-  return { due: new Date(ms), studioId: place.studioId, leadId };
+  const found = studioPositionIn('setAside', `${consumer}`, token);
+  if (!found) return undefined;
+  const [leadId, ms] = idAndTime(found.position);
+  return { due: new Date(ms), studioId: found.studioId, leadId };
 }
 
-/** Yields the pages of a list, one after the other, as long as the consumer requests them. */
+/** Yields the pages of a list. Reads each page only when it is requested. */
 export async function* eachPage<Page extends { readonly nextPageToken: string }>(
   read: (pageToken: string) => Promise<Page>,
 ): AsyncGenerator<Page> {
@@ -160,7 +160,7 @@ export async function* eachPage<Page extends { readonly nextPageToken: string }>
 export interface AuditPosition {
   readonly start: Date;
   readonly end: Date;
-  /** The store's position. */
+  /** The position in walkAuditEvents. */
   readonly after: string;
 }
 
@@ -179,8 +179,8 @@ export function auditPosition(token: string): AuditPosition | undefined {
  *
  * @param scope the exported studio (empty: all), and the filter
  */
-export const resumeTokenAfter = (scope: string, place: StudioPosition): string =>
-  positionToken(place.position.includes(' ') ? 'exportByUpdate' : 'export', scope, place);
+export const resumeTokenAfter = (scope: string, last: StudioPosition): string =>
+  positionToken(last.position.includes(' ') ? 'exportByUpdate' : 'export', scope, last);
 
 /** Returns where an export resumes; undefined if the token was not issued for this scope. */
 export const exportPosition = (scope: string, token: string, isByUpdate: boolean): StudioPosition | undefined =>

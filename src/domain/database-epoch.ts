@@ -5,9 +5,9 @@ import { CLOCKS_DIFFER_MS } from './new-id.ts';
 export interface DatabaseEpoch {
   /** Grows with each restore: the time of the restore in milliseconds since 1970, or more. 0: never restored. */
   readonly epoch: number;
-  /** Everything stored before this time is there; null: the database was never restored. */
+  /** No data stored before this time was lost; null: the database was never restored. */
   readonly restoredTo: Date | null;
-  /** When the backup began, if this database is a copy whose restore is not noted yet; otherwise null. */
+  /** When the backup began, if this database is a backup that nobody has registered as restored; otherwise null. */
   readonly backedUpAt: Date | null;
 }
 
@@ -15,7 +15,7 @@ export interface DatabaseEpoch {
  * Returns the epoch of a database after a restore. It grows even if an older backup knows nothing of later restores. A
  * consumer may have missed several restores, so `restoredTo` is the earliest of them.
  *
- * @param to when its backup began; null: unknown, or noted in the backup
+ * @param to when its backup began; null: unknown, or stored in the backup
  */
 export function epochAfterRestore(
   { epoch, restoredTo: before, backedUpAt }: DatabaseEpoch,
@@ -24,8 +24,8 @@ export function epochAfterRestore(
 ): DatabaseEpoch & { readonly restoredTo: Date } {
   // A backup may also lack what was stored shortly before it began.
   const begun = [to, backedUpAt].flatMap((time) => (time ? Math.max(0, time.getTime() - CLOCKS_DIFFER_MS) : []));
-  // Too early compares more leads than needed; too late misses some. A database that knows of an earlier restore was
-  // backed up after it.
+  // Too early compares more leads than needed; too late misses some. If no start of the backup is known, the time of an
+  // earlier restore is early enough, because the backup was made after that restore.
   const earliest = Math.min(...begun, ...(before ? [before.getTime()] : []));
   return {
     epoch: Math.max(epoch + 1, now.getTime()),

@@ -11,7 +11,7 @@ export interface Enquiry extends OriginalFields {
 }
 
 /** An enquiry with its id, by which consumers deduplicate it. */
-export interface NamedEnquiry extends Enquiry {
+export interface EnquiryWithId extends Enquiry {
   readonly id: string;
 }
 
@@ -26,7 +26,7 @@ export interface StoredEnquiries {
 export const MAX_ENQUIRIES = 50;
 export const MAX_ENQUIRY_BYTES = 32 * 1024;
 
-/** The number of keys that are deduplicated; each takes 16 characters. */
+/** The number of idempotency keys that a lead remembers; each takes 16 characters. */
 export const MAX_ENQUIRY_KEYS = 500;
 
 /**
@@ -62,9 +62,9 @@ export const hasEnquiryKey = (keys: readonly string[], idempotencyKey: string): 
 
 /**
  * Returns the enquiries of a lead with their ids. An id derives from the idempotency key, so every release computes the
- * same one. The lists of keys and enquiries are aligned at their ends. An enquiry without a key uses its time.
+ * same one. The last key belongs to the last enquiry, and so on backwards. An enquiry without a key uses its time.
  */
-export const namedEnquiries = (leadId: string, { kept, keys }: StoredEnquiries): NamedEnquiry[] =>
+export const enquiriesWithIds = (leadId: string, { kept, keys }: StoredEnquiries): EnquiryWithId[] =>
   kept.map((enquiry, index) => {
     const key = keys.at(index - kept.length) ?? `${enquiry.time.getTime()} ${index}`;
     return { id: idFrom(`enquiry ${leadId} ${key}`), ...enquiry };

@@ -8,8 +8,8 @@ export interface Fingerprint {
 }
 
 /**
- * Fingerprints live as long as their leads, so a different computation needs a different version. An added text is
- * included with its name, only where it is given. The fingerprints of other leads therefore stay the same.
+ * Fingerprints live as long as their leads, so a different computation needs a different version. One of ADDED_TEXTS is
+ * included, with its name, only if the lead has it. The fingerprints of other leads therefore stay the same.
  */
 const FINGERPRINT_VERSION = 1;
 

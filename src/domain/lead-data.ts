@@ -26,12 +26,12 @@ export interface GivenLeadData extends OriginalFields {
   readonly contact: Contact | undefined;
 }
 
-/** Notes the faults of a lead's data. Absent and null fields have none. @param at precedes the fields' names */
-export function noteLeadFaults(faults: Faults, data: Partial<GivenLeadData>, at = ''): void {
+/** Notes the faults of a lead's data. Absent and null fields have none. @param prefix precedes the fields' names */
+export function noteLeadFaults(faults: Faults, data: Partial<GivenLeadData>, prefix = ''): void {
   for (const field of DATA_FIELDS) {
     if (field === 'contact') {
-      if ('contact' in data) noteContactFault(faults, `${at}contact`, data.contact);
-    } else if (typeof data[field] === 'string') faults.note(`${at}${field}`, captureFault(field, data[field]));
+      if ('contact' in data) noteContactFault(faults, `${prefix}contact`, data.contact);
+    } else if (typeof data[field] === 'string') faults.note(`${prefix}${field}`, captureFault(field, data[field]));
   }
 }
 

@@ -10,17 +10,17 @@ export interface TimeRange {
 }
 
 export interface LeadFilter {
-  /** Empty: any. */
+  /** Empty: any stage. */
   readonly stages: readonly LeadStage[];
-  /** Empty: any, or none. */
+  /** Empty: any source, or no source. */
   readonly sourceIds: readonly string[];
   readonly created: TimeRange;
   readonly updated: TimeRange;
-  /** The keys that created them; absent: any, or none. Page tokens of release 1.2, whose filters have no keys, therefore stay valid. */
+  /** The API keys that created the leads; absent: any key, or no key. Never empty, so page tokens of release 1.2 stay valid. */
   readonly apiKeyIds?: readonly string[];
 }
 
-/** The maximum number of sources, and of keys. */
+/** The maximum number of sources in a filter, and of API keys. */
 const MAX_FILTERED_IDS = 20;
 
 /** An unchecked filter. */
@@ -34,8 +34,8 @@ export interface GivenLeadFilter {
   readonly apiKeyIds?: readonly string[];
 }
 
-/** Returns the ids between which leads created in the filter's range are; null or undefined: that end is open. */
-export const idsCreated = (filter: LeadFilter | undefined) =>
+/** Returns the bounds of the ids of leads created in the filter's range; null or undefined: that end is open. */
+export const idBounds = (filter: LeadFilter | undefined) =>
   [filter?.created.start, filter?.created.end].map((time) => time && idBelow(time));
 
 export const isAnyTime = ({ start, end }: TimeRange): boolean => start === null && end === null;
@@ -64,7 +64,7 @@ export function noteRangeFaults(faults: Faults, field: string, { start, end }: T
   if (start && end && start > end) faults.note(field, 'must not end before it starts');
 }
 
-/** @param range default: all times */
+/** Whether a time is in a range; without a range, it is. */
 export const isIn = (time: Date, { start, end }: TimeRange = { start: null, end: null }): boolean =>
   (!start || time >= start) && (!end || time < end);
 
@@ -84,8 +84,8 @@ export const toScope = (studioId: string, filter: LeadFilter | undefined): strin
 
 /**
  * Whether a list is ordered by `updatedAt`, which finds a filter's leads without reading the others. Otherwise it is
- * ordered by id. People read the newest first. Programs read the oldest first: a lead that changes meanwhile moves
- * ahead of them, so they miss none.
+ * ordered by id. People read the newest first. Programs read the oldest first and miss none, because a lead that changes
+ * meanwhile moves ahead of them.
  */
 export const isByUpdate = (filter: LeadFilter | undefined, first: 'newest' | 'oldest'): boolean =>
   filter !== undefined &&

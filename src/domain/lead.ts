@@ -1,7 +1,7 @@
 import { assert } from '../../common/invariants.ts';
 import { STAGES } from '../../common/rules/public-api.ts';
 import type { ContactKeys } from './contact.ts';
-import type { NamedEnquiry } from './enquiry.ts';
+import type { EnquiryWithId } from './enquiry.ts';
 import type { Fingerprint } from './fingerprint.ts';
 import type { LeadData } from './lead-data.ts';
 
@@ -41,7 +41,7 @@ export interface CountedLead extends LeadTraits {
  */
 export interface Lead extends CountedLead, LeadData {
   /** Oldest first. Absent: it has none, or the call omits them. */
-  readonly enquiries?: readonly NamedEnquiry[];
+  readonly enquiries?: readonly EnquiryWithId[];
 }
 
 /** The remains of a lead whose personal data was erased: its existence, stage and times. */
@@ -55,7 +55,7 @@ export interface LeadOfStudio {
   readonly leadId: string;
 }
 
-/** Returns a lead as it was when created. `lead` must have its original fields. @rule 4.1.original */
+/** Returns a lead as it was when created. @param lead with its original texts @rule 4.1.original */
 export const asCreated = (lead: Lead): Lead => ({ ...lead, stage: 'new', updatedAt: lead.createdAt });
 
 /** Returns the next `updatedAt`: now, or a millisecond after the previous one if that is later. @rule 2.1.updatedAt 3.1.moves */

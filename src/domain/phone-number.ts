@@ -3,8 +3,8 @@ import { type CountryCode, parsePhoneNumberFromString } from 'libphonenumber-js'
 const IS_ASCII = /^[\x00-\x7f]*$/;
 
 /**
- * Lower-cases each code point by itself, whatever its neighbours. A code point with a longer lower case (İ) becomes the
- * first code point of that.
+ * Lower-cases each code point by itself, whatever its neighbours. If the lower case has several code points (İ), only
+ * the first is taken.
  */
 export function lowerCase(text: string): string {
   if (IS_ASCII.test(text)) return text.toLowerCase();
@@ -31,9 +31,9 @@ export function phoneForms(typed: string, region: CountryCode | null): string[] 
   const dialled = dialledNumber(typed);
   const e164 = toE164(dialled, region);
   const suffix = dialled.extension === '' ? '' : `;ext=${dialled.extension}`;
-  const ofDialled = (dialled.spelled ?? dialled.digits) + suffix;
-  if (e164 === undefined) return [ofDialled];
-  return [dialled.isAfterKl && IS_NORDIC.test(e164) ? e164 : e164 + suffix, ofDialled];
+  const asDialled = (dialled.spelled ?? dialled.digits) + suffix;
+  if (e164 === undefined) return [asDialled];
+  return [dialled.isAfterKl && IS_NORDIC.test(e164) ? e164 : e164 + suffix, asDialled];
 }
 
 /** Country codes of regions where `kl. 14` is a time. Elsewhere it is an extension (Klappe, klapka). */
@@ -170,11 +170,11 @@ function readSpelling(text: string, number: string, rest: string): Spelling {
   const hasLetters = /\p{L}/u.test(text);
   if (!hasLetters) return NOT_SPELLED;
   const { digits } = parseDigits(number);
-  const isNext = rest !== '' && /\d[-./]?$/.test(number);
+  const isNextToDigit = rest !== '' && /\d[-./]?$/.test(number);
   const length = lettersAndDigits(number + rest).length;
-  const isSpelledForSure = isNext && length <= MAX_DIGITS;
-  const few = digits.startsWith('+') ? MIN_DIGITS_BEFORE_REMARK.international : MIN_DIGITS_BEFORE_REMARK.national;
-  if (!isSpelledForSure && digitsIn(digits).length >= few) return NOT_SPELLED;
+  const isSpelledForSure = isNextToDigit && length <= MAX_DIGITS;
+  const enough = digits.startsWith('+') ? MIN_DIGITS_BEFORE_REMARK.international : MIN_DIGITS_BEFORE_REMARK.national;
+  if (!isSpelledForSure && digitsIn(digits).length >= enough) return NOT_SPELLED;
   // Letters before the number count only if none follow it.
   const spelled = rest === '' ? lettersAndDigits(text) : digits + lettersAndDigits(rest);
   return { spelled, isSpelledForSure };

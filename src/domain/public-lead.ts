@@ -24,7 +24,7 @@ export function publicLead(lead: LeadInJson): string {
   return `{"id":"${id}",${texts},"createdAt":"${isoText(createdAt)}","updatedAt":"${isoText(updatedAt)}"}`;
 }
 
-/** Returns the same for a lead with plain texts. */
+/** Does what publicLead does, for a lead with plain texts. */
 export const toPublicLead = (lead: Lead): string =>
   publicLead({
     ...lead,
@@ -44,8 +44,8 @@ let [writtenDay, dayText] = [Number.NaN, ''];
 function isoText(ms: number): string {
   const day = Math.floor(ms / DAY_MS);
   if (day !== writtenDay) [writtenDay, dayText] = [day, new Date(day * DAY_MS).toISOString().slice(0, -13)];
-  const ofDay = ms - day * DAY_MS;
-  const seconds = Math.floor(ofDay / 1000);
+  const msOfDay = ms - day * DAY_MS;
+  const seconds = Math.floor(msOfDay / 1000);
   const minutes = Math.floor(seconds / 60);
-  return `${dayText}${HUNDRED[Math.floor(minutes / 60)]}:${HUNDRED[minutes % 60]}:${HUNDRED[seconds % 60]}.${THOUSAND[ofDay % 1000]}Z`;
+  return `${dayText}${HUNDRED[Math.floor(minutes / 60)]}:${HUNDRED[minutes % 60]}:${HUNDRED[seconds % 60]}.${THOUSAND[msOfDay % 1000]}Z`;
 }

@@ -15,17 +15,17 @@ const MESSAGES = {
   MEMBER_FORBIDDEN: 'Only an owner or an admin of the studio can see and manage its keys.',
   KEY_NOT_FOUND: 'There is no such key.',
   KEY_LIMIT_REACHED: `The studio has ${MAX_LIVE_KEYS} keys that are neither revoked nor expired.`,
-  KEY_REVOKED: 'The key is revoked, for good.',
+  KEY_REVOKED: 'The key is permanently revoked.',
   KEY_EXPIRED: 'The key has expired: replacing it needs a new expiry.',
   CALLER_UNAUTHENTICATED: 'The call has no valid token, and no certificate of a known caller.',
   CALLER_FORBIDDEN: 'The caller may not do that.',
-  DIRECTORY_LIMIT_REACHED: 'The studio has as many as it can.',
+  DIRECTORY_LIMIT_REACHED: 'The studio has the maximum number of members or sources.',
   SCOPE_FORBIDDEN: 'The key does not have the scope.',
-  UPDATE_TIME_MISMATCH: 'The lead has changed since the time that was expected.',
+  UPDATE_TIME_MISMATCH: 'The lead has changed since the expected update time.',
   CONSUMER_NOT_FOUND: 'The change feed has no such consumer.',
-  CONSUMER_EXISTS: 'A consumer of the change feed has the name, and other studios or another start.',
+  CONSUMER_EXISTS: 'A consumer with this name exists, with other studios or another start.',
   NOT_A_TEST_STUDIO: 'The studio is not a test studio.',
-  STUDIO_ENDED: 'The studio has ended, for good.',
+  STUDIO_ENDED: 'The studio has permanently ended.',
   CONSUMER_LIMIT_REACHED: `The change feed has ${MAX_CONSUMERS} consumers.`,
 } as const;
 
@@ -70,7 +70,7 @@ export class Faults {
     if (message !== undefined && this.#faults.length < MAX_FAULTS) this.#faults.push({ field, message });
   }
 
-  /** Notes that a list is too long, or otherwise the faults that `check` returns by field of an element ('': the element itself). */
+  /** Notes that a list is too long, or else the faults of its elements. `check` returns them by field; '' is the whole element. */
   noteEach<Element>(
     field: string,
     list: readonly Element[],
@@ -79,9 +79,9 @@ export class Faults {
   ): void {
     if (list.length > max) this.note(field, `must have at most ${max} elements`);
     else
-      for (let at = 0; at < list.length && this.#faults.length < MAX_FAULTS; at += 1)
-        for (const [name, message] of Object.entries(check(list[at] as Element)))
-          this.note(`${field}[${at}]${name && `.${name}`}`, message);
+      for (let index = 0; index < list.length && this.#faults.length < MAX_FAULTS; index += 1)
+        for (const [name, message] of Object.entries(check(list[index] as Element)))
+          this.note(`${field}[${index}]${name && `.${name}`}`, message);
   }
 
   /** @throws Refusal INVALID_REQUEST if there are faults */

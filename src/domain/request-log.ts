@@ -37,7 +37,7 @@ export const firstLoggedId = (now: Date): string => idBelow(new Date(now.getTime
 /** How far the clock of a gateway may be ahead of that of a core; milliseconds. */
 const MAX_AHEAD_MS = 3_600_000;
 
-/** Whether a request's time is within the last day. A request from the future would stay until its time has come. */
+/** Whether a request arrived within the last day. A request from the future would not be removed until its time has come. */
 export const isOfLastDay = ({ id }: LoggedRequest, now: Date): boolean =>
   id >= firstLoggedId(now) && timeOfId(id).getTime() <= now.getTime() + MAX_AHEAD_MS;
 
@@ -76,7 +76,7 @@ const RULES: { readonly [Field in keyof LoggedRequest]: (value: unknown) => bool
   omitted: isCount,
 };
 
-/** Returns the first field with a value that no request can have, whatever wrote it. */
+/** Returns the first field with an invalid value; undefined: all are valid. */
 export const faultOfRequest = (
   read: {
     readonly [Field in keyof LoggedRequest]: unknown;

@@ -6,7 +6,7 @@ import type { Retention } from './studio.ts';
 /** How long a new retention erases nothing, so that a mistyped one can be corrected; milliseconds. */
 export const RETENTION_GRACE_MS = 7 * DAY_MS;
 
-/** How long tombstones of an ended studio's leads stay for consumers to see them; milliseconds. */
+/** How long tombstones of an ended studio's leads stay, so that consumers see the erasures; milliseconds. */
 const ERASED_KEPT_MS = 30 * DAY_MS;
 
 /** Tombstones of leads erased before the returned time can be deleted. */
@@ -25,7 +25,7 @@ export interface ExpiredLeads extends LeadFilter {
   readonly updated: { readonly start: Date; readonly end: Date };
 }
 
-/** Selects the closed leads whose retention has ended. @param start leaves out leads that changed before */
+/** Returns a filter for the closed leads whose retention has ended. @param start leaves out leads that changed before */
 export const expiredLeads = (days: number, time: Date, start = new Date(0)): ExpiredLeads => ({
   stages: LEAD_STAGES.filter((stage) => !isOpen(stage)),
   sourceIds: [],
@@ -38,7 +38,7 @@ const CATCH_UP = 2;
 
 /**
  * Returns the next retention time. It follows the clock, but moves by at most CATCH_UP times the elapsed time. A clock
- * that is ahead for a while therefore moves it only by as much.
+ * that is ahead for a while can therefore advance it only a little.
  *
  * @param time the current retention time; milliseconds since 1970, like `clock`
  * @param elapsedMs the minimum age of that time

@@ -9,9 +9,9 @@ export interface Studio extends StudioRegions {
   readonly status: (typeof STUDIO_STATUSES)[number];
   /** The maximum number of requests per window of all its keys together; null: the gateways' default. */
   readonly quotaLimit: number | null;
-  /** Whether it keeps the data of creations that an open lead prevented. */
+  /** Whether its open leads keep the enquiries of the creations that they prevent. */
   readonly keepEnquiries: boolean;
-  /** Whether its leads are for tests. Callers of all studios must ask for it. Never changes. */
+  /** Whether its leads are for tests. Exports and consumers of all studios must ask for it. Never changes. */
   readonly isTest: boolean;
   /** How long it keeps closed leads; null: until somebody erases them. */
   readonly retention: Retention | null;
@@ -80,8 +80,8 @@ export const isRetentionDays = (value: unknown): value is number =>
 export const retentionDaysFault = (days: number): string | undefined =>
   isRetentionDays(days) ? undefined : `must be ${MIN_RETENTION_DAYS} to ${MAX_RETENTION_DAYS}`;
 
-/** Returns whether enquiries are kept, as the audit log stores it. */
+/** Returns the text with which the audit log stores whether enquiries are kept. */
 export const keepingText = (keepEnquiries: boolean): string => (keepEnquiries ? 'kept' : 'not kept');
 
-/** Returns a quota or the days of a retention as the audit log stores it; null: the gateways' default, or none. */
+/** Returns a quota, or the days of a retention, as the audit log stores it. Null stays null. */
 export const numberText = (number: number | null): string | null => (number === null ? null : String(number));

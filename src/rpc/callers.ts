@@ -19,7 +19,7 @@ import {
   type CallerEntries,
   type CallerEntry,
   type CertificateSubject,
-  subjectForm,
+  canonicalSubject,
   tokenDigits,
   tokenHash,
 } from '../callers-file.ts';
@@ -49,7 +49,7 @@ interface KnownCaller {
 const FORMER_TOKEN_MS = 300_000;
 
 export class Callers {
-  /** Callers by a token's SHA-256 in hexadecimal digits, or by a certificate subject's form. */
+  /** Callers by a token's SHA-256 in hexadecimal digits, or by a canonical certificate subject. */
   #known = new Map<string, KnownCaller>();
   /** CORE_TOKEN by its hash, with all roles; for a while also the former one. Excludes tokens that the callers file lists. */
   readonly #shared = new Map<string, KnownCaller>();
@@ -97,7 +97,7 @@ export class Callers {
         this.#add(sha256, namedCaller(name, entry, tokenDigits(sha256)), before);
       }
       const { certificateSubject: subject } = entry;
-      if (subject) this.#add(subjectForm(subject), namedCaller(name, entry, 'certificate'), before);
+      if (subject) this.#add(canonicalSubject(subject), namedCaller(name, entry, 'certificate'), before);
     }
     for (const [credential, { withdraw }] of before) {
       if (this.#known.get(credential)?.withdraw !== withdraw) withdraw();
@@ -112,7 +112,7 @@ export class Callers {
   of({ authorization, certificateSubject }: Presented): Caller | undefined {
     if (this.#isOpen) return ANY_CALLER;
     if (authorization === undefined) {
-      return certificateSubject && this.#known.get(subjectForm(certificateSubject))?.caller;
+      return certificateSubject && this.#known.get(canonicalSubject(certificateSubject))?.caller;
     }
     const [, token] = /^Bearer (.+)$/.exec(authorization) ?? [];
     // An empty token is never valid, even if the file lists its hash by mistake.

@@ -12,7 +12,7 @@ import { AUDIT_ACTIONS, type AuditEvent } from '../domain/audit.ts';
 import { CONSUMER_STARTS, type Consumer } from '../domain/consumer.ts';
 import type { Contact } from '../domain/contact.ts';
 import type { DatabaseEpoch } from '../domain/database-epoch.ts';
-import type { NamedEnquiry } from '../domain/enquiry.ts';
+import type { EnquiryWithId } from '../domain/enquiry.ts';
 import { type ErasedLead, LEAD_STAGES, type Lead, type LeadStage, type LeadView } from '../domain/lead.ts';
 import { CHANGE_KINDS, type LeadChange, type LeadSetAside, type SetAside } from '../domain/lead-change.ts';
 import {
@@ -132,7 +132,7 @@ export const leadRecordToWire = ({ lead, idempotencyKey, original }: LeadRecord)
   ...(original && { createdWith: withoutNulls(original) }),
 });
 
-const enquiryToWire = ({ id, time, contact, ...texts }: NamedEnquiry): leads.Enquiry =>
+const enquiryToWire = ({ id, time, contact, ...texts }: EnquiryWithId): leads.Enquiry =>
   withTexts<leads.Enquiry>(texts, {
     $typeName: leads.EnquirySchema.typeName,
     id,

@@ -2,9 +2,9 @@ import { BOUNDS, isCanonicalUuid, isContactType, isCrmId } from '../../common/ru
 import { type Contact, isRegionCode, type RegionCode } from '../domain/contact.ts';
 import {
   type Enquiry,
+  enquiriesWithIds,
   MAX_ENQUIRIES,
   MAX_ENQUIRY_KEYS,
-  namedEnquiries,
   type StoredEnquiries,
 } from '../domain/enquiry.ts';
 import { type Fingerprint, isFingerprint } from '../domain/fingerprint.ts';
@@ -114,7 +114,7 @@ export function checkedEnquiries(read: unknown): StoredEnquiries {
 /** Returns a lead with its enquiries, if it is readable and has any. @param read see checkedEnquiries */
 export function withEnquiries<Read extends Checked<Lead> | null>(lead: Read, read: unknown): Read {
   if (read === undefined || lead === null || lead instanceof UnreadableRecord) return lead;
-  const enquiries = namedEnquiries(lead.id, checkedEnquiries(read));
+  const enquiries = enquiriesWithIds(lead.id, checkedEnquiries(read));
   return enquiries.length === 0 ? lead : { ...lead, enquiries };
 }
 

@@ -7,8 +7,8 @@ import {
   type ConsumerStart,
   consumerNameFault,
   DEFAULT_CONSUMER,
-  isOfConsumer,
   MAX_STUDIOS_OF_CONSUMER,
+  receivesStudio,
   withBackfill,
 } from '../domain/consumer.ts';
 import type { LeadChange } from '../domain/lead-change.ts';
@@ -197,4 +197,4 @@ async function ofNextStudio({ store }: Reading, consumer: Consumer, backfill: Ba
 }
 
 export const hasStudio = async ({ store }: Reading, consumer: Consumer, id: string): Promise<boolean> =>
-  isOfConsumer(consumer, (await store.findStudio(id)) ?? { id, isTest: false });
+  receivesStudio(consumer, (await store.findStudio(id)) ?? { id, isTest: false });

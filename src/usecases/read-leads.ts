@@ -1,7 +1,7 @@
 import { assert } from '../../common/invariants.ts';
 import { crmIdFault, uuidFault } from '../../common/rules/field-rules.ts';
 import { PAGE_SIZE } from '../../common/rules/public-api.ts';
-import { type Contact, mayHaveOtherKeys, searchKeys } from '../domain/contact.ts';
+import { type Contact, mayMissLeads, searchKeys } from '../domain/contact.ts';
 import { idBeforePage, pageTokenAfter } from '../domain/cursor.ts';
 import { isOpen, type Lead, type LeadOfStudio, type LeadView, MAX_LEADS_PER_CONTACT } from '../domain/lead.ts';
 import { noteContactFault } from '../domain/lead-data.ts';
@@ -116,7 +116,7 @@ export interface FindLeadsQuery extends PageQuery {
 }
 
 export interface FoundLeads extends LeadPage {
-  /** Whether leads may be missing: see mayHaveOtherKeys, or the contact has too many leads or unreadable ones. */
+  /** Whether leads may be missing: see mayMissLeads, or the contact has too many leads or unreadable ones. */
   readonly mayBeIncomplete: boolean;
 }
 
@@ -175,6 +175,6 @@ export async function findContactLeads(store: Reading['store'], studioId: string
   return {
     leads: [...leads.values()],
     unreadable: [...unreadable],
-    mayBeIncomplete: mayHaveOtherKeys(contact, regions) || isCut,
+    mayBeIncomplete: mayMissLeads(contact, regions) || isCut,
   };
 }

@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 import { isCanonicalUuid } from '../../common/rules/field-rules.ts';
 import type { Contact } from '../../src/domain/contact.ts';
-import { MAX_ENQUIRIES, MAX_ENQUIRY_BYTES, MAX_ENQUIRY_KEYS, type NamedEnquiry } from '../../src/domain/enquiry.ts';
+import { type EnquiryWithId, MAX_ENQUIRIES, MAX_ENQUIRY_BYTES, MAX_ENQUIRY_KEYS } from '../../src/domain/enquiry.ts';
 import type { Lead } from '../../src/domain/lead.ts';
 import { TEXT_FIELDS } from '../../src/domain/lead-data.ts';
 import { newId } from '../../src/domain/new-id.ts';
@@ -43,7 +43,7 @@ export function enquiryContract(damages: readonly Damage[], opened: () => Opened
       lead: Lead,
       ...asked: Parameters<typeof ask> extends [unknown, ...infer Rest] ? Rest : never
     ) => expect(await ask(lead, ...asked)).toEqual({ kind: 'already-open', leadId: lead.id });
-    const listEnquiries = async ({ studioId, id }: Lead): Promise<readonly NamedEnquiry[]> =>
+    const listEnquiries = async ({ studioId, id }: Lead): Promise<readonly EnquiryWithId[]> =>
       (await store.findLead(studioId, id))?.enquiries ?? [];
     const listNotes = async (lead: Lead) => (await listEnquiries(lead)).map(({ note }) => note);
     const findChange = async (lead: Lead) => (await changesIn(store)).find((each) => each.lead.id === lead.id);

@@ -141,7 +141,7 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
     patches: [
       {
         file: 'src/domain/phone-number.ts',
-        find: 'return [dialled.isAfterKl && IS_NORDIC.test(e164) ? e164 : e164 + suffix, ofDialled];',
+        find: 'return [dialled.isAfterKl && IS_NORDIC.test(e164) ? e164 : e164 + suffix, asDialled];',
         put: 'return [e164 + suffix];',
       },
     ],

@@ -1,5 +1,11 @@
 import { describe, expect, test } from 'vitest';
-import { type CallerEntries, MAX_NAMED_CALLERS, parseCallers, subjectForm, tokenHash } from '../../src/callers-file.ts';
+import {
+  type CallerEntries,
+  canonicalSubject,
+  MAX_NAMED_CALLERS,
+  parseCallers,
+  tokenHash,
+} from '../../src/callers-file.ts';
 import { times } from '../support/builders.ts';
 
 const aToken = (seed = 'a') => ({ sha256: tokenHash(seed) });
@@ -48,9 +54,9 @@ describe('an invalid callers file is reported in full, without its contents', ()
       /website\/consumers\/0 must match pattern/,
       writeFileWith({ website: { may: ['feed'], consumers: ['a secret'] } }),
     ],
-    [/must name the consumers of website, which may feed/, writeFileWith({ website: { may: ['feed'] } })],
+    [/must list consumers for website, which has the role feed/, writeFileWith({ website: { may: ['feed'] } })],
     [
-      /names consumers of website, which may not feed/,
+      /lists consumers for website, which lacks the role feed/,
       writeFileWith({ website: { may: ['crm'], consumers: ['relay'] } }),
     ],
     [/^has website twice/, '{"callers":{"website":{"may":["read"]},"\\u0077ebsite" : {"may":["crm"]}}}'],
@@ -92,7 +98,7 @@ describe('an invalid callers file is reported in full, without its contents', ()
 });
 
 test('certificate subjects are equal in any order of attributes, and differ in anything else', () => {
-  expect(subjectForm({ CN: 'a', O: 'b' })).toBe(subjectForm({ O: 'b', CN: 'a' }));
+  expect(canonicalSubject({ CN: 'a', O: 'b' })).toBe(canonicalSubject({ O: 'b', CN: 'a' }));
   const others = [
     { CN: 'a' },
     { CN: 'a', O: 'c' },
@@ -100,5 +106,5 @@ test('certificate subjects are equal in any order of attributes, and differ in a
     { CN: 'aO', b: '' },
     { CN: 'b', O: 'a' },
   ];
-  for (const other of others) expect(subjectForm(other)).not.toBe(subjectForm({ CN: 'a', O: 'b' }));
+  for (const other of others) expect(canonicalSubject(other)).not.toBe(canonicalSubject({ CN: 'a', O: 'b' }));
 });

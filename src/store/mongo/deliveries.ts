@@ -1,5 +1,5 @@
 import type { AnyBulkWriteOperation } from 'mongodb';
-import { ofEachConsumer } from '../../domain/consumer.ts';
+import { cachedByConsumer } from '../../domain/consumer.ts';
 import type { Lead, LeadOfStudio } from '../../domain/lead.ts';
 import {
   type Acknowledgement,
@@ -87,7 +87,7 @@ function deliveryReader(connection: Connection) {
     });
   }
 
-  return ofEachConsumer((number): ((limit: number) => Promise<LeadChange[]>) => {
+  return cachedByConsumer((number): ((limit: number) => Promise<LeadChange[]>) => {
     const queue = deliveriesByTime(connection, number);
     return firstReadable<Delivered, LeadChange, ChangePosition>({
       first: async (count) => withLeads(await queue.first(count)),
@@ -136,7 +136,7 @@ export function mongoDeliveries(connection: Connection, { distribute, distribute
   const { applyTo, takeBack } = deliveryChanger(connection);
   const findReader = deliveryReader(connection);
   // Separate from the queues that read, because each has its own ceiling.
-  const findQueues = ofEachConsumer((number) => ({
+  const findQueues = cachedByConsumer((number) => ({
     waiting: deliveriesByTime(connection, number),
     parked: deliveriesByTime(connection, number, { offset: SET_ASIDE, end: new Date(HANDLED) }),
     aside: deliveriesByTime(connection, number, { offset: DEFERRED, end: new Date(HANDLED) }),

@@ -1,7 +1,7 @@
 import type { Filter, UpdateFilter } from 'mongodb';
 import { MAX_DISTRIBUTION_MS, STORE_CALL_MS } from '../../../common/deadlines.ts';
 import { oneAtATime } from '../../../common/one-at-a-time.ts';
-import { type Consumer, DEFAULT_CONSUMER, isOfConsumer } from '../../domain/consumer.ts';
+import { type Consumer, DEFAULT_CONSUMER, receivesStudio } from '../../domain/consumer.ts';
 import { computeDelivery, type Delivery, HANDLED, isOnlyResent } from '../../domain/lead-change.ts';
 import { type ChangePosition, changedByTime } from './by-time.ts';
 import type { Connection } from './connection.ts';
@@ -106,7 +106,7 @@ export function distribution(connection: Connection) {
       const [pending, createdAt] = [pendingFromDocument(lead), timeOrNone(lead.createdAt)];
       const which = { id: lead.studioId, isTest: testIds.has(lead.studioId) };
       const documents = to.flatMap((consumer) => {
-        const delivery = isOfConsumer(consumer, which) && computeDelivery(pending, createdAt, consumer.number);
+        const delivery = receivesStudio(consumer, which) && computeDelivery(pending, createdAt, consumer.number);
         return delivery ? deliveryDocument(consumer.number, lead._id, delivery) : [];
       });
       return { lead, documents };

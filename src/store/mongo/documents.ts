@@ -56,7 +56,7 @@ export interface RequestDocument extends Omit<LoggedRequest, 'id'> {
   readonly _id: LeadKey;
 }
 
-/** A key; `slot` is one of its studio's slots while it is live, otherwise its own id. */
+/** A key; `slot` is one of KEY_SLOTS, or its own id once it is revoked, or has expired and another key took its slot. */
 export interface ApiKeyDocument extends Omit<ApiKey, 'id' | 'secretSha256' | 'quotaLimit'>, Changeable {
   readonly _id: UUID;
   readonly secretSha256: Binary;

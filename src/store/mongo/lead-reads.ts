@@ -1,7 +1,7 @@
 import { type Filter, type FindOptions, UUID } from 'mongodb';
 import { idAndTime } from '../../domain/cursor.ts';
 import { LEAD_STAGES, MAX_LEADS_PER_CONTACT } from '../../domain/lead.ts';
-import { idsCreated, isByUpdate, type LeadFilter } from '../../domain/lead-filter.ts';
+import { idBounds, isByUpdate, type LeadFilter } from '../../domain/lead-filter.ts';
 import { toPublicLead } from '../../domain/public-lead.ts';
 import { checkedCountedLead, leadsOfContact, matching, readableOrNull, readableOrThrow } from '../checked.ts';
 import { filteredPage, readPage } from '../pages.ts';
@@ -160,7 +160,7 @@ function leadLists({ leads, call, report }: Connection) {
           const toPosition = ({ _id: { id }, updatedAt }: LeadDocument) => `${id} ${new Date(updatedAt).getTime()}`;
           return readPage(filteredPage({ read, toId: toPosition, check }), { after, limit }, report);
         }
-        const [above, below] = idsCreated(filter);
+        const [above, below] = idBounds(filter);
         const read = (position: string | null, limit: number) => {
           const [start, end] = first === 'newest' ? [above, position ?? below] : [position ?? above, below];
           const _id = leadIdsBetween(studioId, start, end);
@@ -183,7 +183,7 @@ function leadLists({ leads, call, report }: Connection) {
 
     listLeadsToCount: (studioId, before, limit, filter) =>
       call(async () => {
-        const [above, below] = idsCreated(filter);
+        const [above, below] = idBounds(filter);
         const _id = leadIdsBetween(studioId, above, before ?? below);
         const found = await leads.find({ studioId, _id }, { ...FOR_COUNT, limit }).toArray();
         const records = found.flatMap((each) =>

@@ -1,5 +1,5 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { ofEachConsumer } from '../../domain/consumer.ts';
+import { cachedByConsumer } from '../../domain/consumer.ts';
 import type { Lead } from '../../domain/lead.ts';
 import {
   type Acknowledgement,
@@ -88,7 +88,7 @@ function deliveryReader({
       ORDER BY due, deliveries.lead LIMIT ? + 0`);
   const selectFirst = select('');
   const selectBehind = select('AND (due, deliveries.lead) > (CAST(? AS INTEGER), CAST(? AS INTEGER))');
-  return ofEachConsumer((consumer) =>
+  return cachedByConsumer((consumer) =>
     firstReadable<ListRow, LeadChange, Position>({
       first: (limit) => selectFirst.all(consumer, limit),
       async behind(position, limit) {

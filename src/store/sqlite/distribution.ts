@@ -1,7 +1,7 @@
 import { MAX_DISTRIBUTION_MS } from '../../../common/deadlines.ts';
 import { assert } from '../../../common/invariants.ts';
 import { oneAtATime } from '../../../common/one-at-a-time.ts';
-import { type Consumer, DEFAULT_CONSUMER, isOfConsumer } from '../../domain/consumer.ts';
+import { type Consumer, DEFAULT_CONSUMER, receivesStudio } from '../../domain/consumer.ts';
 import { addChange, computeDelivery, isOnlyResent, resentTo } from '../../domain/lead-change.ts';
 import { isIn } from '../../domain/lead-filter.ts';
 import type { ResendStore } from '../port/resending.ts';
@@ -83,7 +83,7 @@ function rowDistributor(prepare: Prepare) {
       const which = { id: row[at.studioId] as string, isTest: row[at.isTest] === 1 };
       for (const each of to) {
         const { number: consumer } = each;
-        const delivery = isOfConsumer(each, which) && computeDelivery(pending, createdAt, consumer);
+        const delivery = receivesStudio(each, which) && computeDelivery(pending, createdAt, consumer);
         if (!delivery) continue;
         const [since, kinds] = [delivery.since.getTime(), kindsJson(delivery.kinds)];
         const keepsAside = Number(isOnlyResent(delivery.kinds));

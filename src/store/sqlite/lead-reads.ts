@@ -1,6 +1,6 @@
 import { idAndTime } from '../../domain/cursor.ts';
 import { LEAD_STAGES, type Lead, type LeadStage, MAX_LEADS_PER_CONTACT } from '../../domain/lead.ts';
-import { idsCreated, isByUpdate, type LeadFilter, type TimeRange } from '../../domain/lead-filter.ts';
+import { idBounds, isByUpdate, type LeadFilter, type TimeRange } from '../../domain/lead-filter.ts';
 import { toPublicLead } from '../../domain/public-lead.ts';
 import { type Checked, leadsOfContact, matching, readableOrNull, readableOrThrow } from '../checked.ts';
 import { filteredPage, readPage } from '../pages.ts';
@@ -60,7 +60,7 @@ export function sqliteLeadReads({ prepare, isApplied, report }: Connection): Lea
         const read = (position: string | null, count: number) => byUpdate(studioId, filter, position, count);
         return readPage(filteredPage({ read, toId: toPosition, check }), { after, limit }, report);
       }
-      const [above, below] = idsCreated(filter);
+      const [above, below] = idBounds(filter);
       const read = (position: string | null, count: number) =>
         first === 'newest'
           ? byId.all(studioId, above ?? '', position ?? below ?? AFTER_ALL_IDS, count)
@@ -189,7 +189,7 @@ function leadCounts(prepare: Prepare, report: ReportUnreadable): LeadCountStore 
       ORDER BY updated_at LIMIT ? + 0)`);
   return {
     async listLeadsToCount(studioId, before, limit, filter) {
-      const [above, below] = idsCreated(filter);
+      const [above, below] = idBounds(filter);
       const rows = selectToCount.all(studioId, above ?? '', before ?? below ?? AFTER_ALL_IDS, limit);
       const records = rows.flatMap((row) => readableOrNull(countedLeadFromRow(studioId, row), report) ?? []);
       return { records, next: lastIdOfFull(rows, limit) };
