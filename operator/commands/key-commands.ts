@@ -5,7 +5,7 @@ import { eachPage } from '../../src/domain/cursor.ts';
 import { type FoundSecret, findLeakedKeys } from '../../src/usecases/authenticate-api-key.ts';
 import {
   createApiKey,
-  endingApiKeys,
+  expiringApiKeys,
   listApiKeys,
   putApiKeyQuota,
   replaceApiKey,
@@ -60,7 +60,7 @@ export function addKeyCommands(): void {
     .option('--days <number>', 'within so many days', wholeNumber, 30)
     .action(({ days }: { days: number }) =>
       runOnStore(async (deps) => {
-        const keys = await endingApiKeys(deps, daysFromNow(days));
+        const keys = await expiringApiKeys(deps, daysFromNow(days));
         // Prints nothing without keys: cron mails any output.
         return keys.length > 0 || isJson() ? keys.map(endingKey) : undefined;
       }),

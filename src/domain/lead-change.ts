@@ -52,8 +52,8 @@ export function addChange(
   const next = Math.max(last + 1, time.getTime(), lowest);
   assert(next > last, 'revision_grows');
   const first = since && toFirstChange(since);
-  // An imported lead may be created long before its first pending change, and consumers get no kind from before that. Release 1.0
-  // stored no time.
+  // The creation counts as of the first pending change. An import may be older, and consumers get no kind from before
+  // that change. Release 1.0 stored no time (0).
   const created = revision === 0 && first && first.getTime() > 0 ? { created: first } : {};
   return {
     revision: next,
@@ -63,8 +63,8 @@ export function addChange(
 }
 
 /**
- * Release 1.2 adds this to the time of a pending change that it has distributed. It then waits only for the default
- * consumer; milliseconds.
+ * Release 1.2 adds this to the time of a pending change that it has distributed to all consumers but the default one;
+ * milliseconds.
  */
 export const DISTRIBUTED = 1e15;
 
@@ -85,30 +85,30 @@ export const HANDLED = 3e15;
 export interface Delivery {
   readonly revision: number;
   readonly since: Date;
-  /** The time of the latest of each kind. */
+  /** The time of the latest change of each kind. */
   readonly kinds: Readonly<Record<string, Date>>;
 }
 
-/** Returns the time of the first pending change. @param createdAt invalid if unreadable */
+/** Returns the time of the first pending change. @param createdAt an invalid Date if unreadable */
 const findFirstTime = ({ since }: PendingChange, createdAt: Date): Date =>
   // 0: release 1.0 stored no time.
   [since && toFirstChange(since), createdAt].find((time) => time && time.getTime() > 0) ?? new Date(0);
 
 /**
- * Returns what a consumer gets of a pending change: its kinds since its first time. If clocks disagree, it may get
- * kinds again. Null: the change only resends the lead to other consumers.
+ * Returns the delivery of a pending change to a consumer, with the kinds since its first time. If clocks disagree, a
+ * consumer may get a kind again. Null: the change only resends the lead to other consumers.
  *
- * @param createdAt invalid if unreadable
+ * @param createdAt an invalid Date if unreadable
  */
 export function computeDelivery(pending: PendingChange, createdAt: Date, consumer: number): Delivery | null {
   const isForDefault = isDistributed(pending.since);
   if (isForDefault && consumer !== DEFAULT_CONSUMER.number) return null;
   const since = findFirstTime(pending, createdAt);
   const times = readTimes(pending);
-  // An import may be created long before its pending change. Another program may store any times.
+  // Not for a new lead, because an import may be created long before its pending change. Another program may store any times.
   const recent = pending.revision === 0 || isForDefault ? times : times.filter(([, time]) => time >= since);
-  const own = recent.filter(([kind]) => !isResentToOne(kind) || kind === resentTo(consumer));
-  return own.length === 0 && recent.length > 0 ? null : deliveryAt(pending, since, own);
+  const received = recent.filter(([kind]) => !isResentToOne(kind) || kind === resentTo(consumer));
+  return received.length === 0 && recent.length > 0 ? null : deliveryAt(pending, since, received);
 }
 
 type TimeOfKind = [kind: string, time: Date];
@@ -117,13 +117,13 @@ const readTimes = ({ kinds }: PendingChange): TimeOfKind[] =>
   Object.entries(kinds).filter((entry): entry is TimeOfKind => entry[1] instanceof Date);
 
 const deliveryAt = ({ revision }: PendingChange, since: Date, kinds: readonly TimeOfKind[]): Delivery => ({
-  // A higher revision starts again with the next change, which must not be lower than the delivery.
+  // addChange restarts the numbers of higher revisions, and the next revision must not be lower than the delivery's.
   revision: revision < MAX_REVISION ? revision : 0,
   since,
   kinds: Object.fromEntries(kinds),
 });
 
-/** Whether the lead did not change but is only resent to single consumers. Their deliveries that are set aside then stay so. */
+/** Whether the lead did not change, and is only resent to single consumers. Deliveries that are set aside then stay so. */
 export const isOnlyResent = (kinds: PendingChange['kinds']): boolean =>
   Object.keys(kinds).length > 0 && Object.keys(kinds).every(isResentToOne);
 
@@ -142,7 +142,7 @@ export interface SetAside extends Acknowledgement {
   readonly retryAt: Date | null;
 }
 
-/** The place of a lead in a consumer's list of deliveries set aside. */
+/** The position of a lead in a consumer's list of deliveries set aside. */
 export interface SetAsidePosition extends LeadOfStudio {
   readonly due: Date;
 }
@@ -155,7 +155,7 @@ export interface LeadSetAside extends SetAside, SetAsidePosition {
 export const toDueTime = (retryAt: Date | null, now: Date): Date =>
   new Date(retryAt ? retryAt.getTime() + DEFERRED : now.getTime() + SET_ASIDE);
 
-/** Returns the due time below which deliveries can be set aside: waiting ones, and without a retry time also deferred ones. */
+/** Returns the due time below which a delivery can be set aside: if it waits; without a retry time, also if it is deferred. */
 export const waitingBefore = (retryAt: Date | null): number => (retryAt ? DEFERRED : SET_ASIDE);
 
 /** Returns when a lead is sent again; null: only once it is taken back. */

@@ -44,7 +44,7 @@ export function slowCommandLog(log: Logger): SlowCommands {
 export function retentionObserver(log: Logger, metrics?: CoreMetrics): RetentionObserver {
   const throttle = new Throttle(LOG_INTERVAL_MS);
   return {
-    ...(metrics?.retention ?? { time() {}, passed() {} }),
+    ...(metrics?.retention ?? { time() {}, processed() {} }),
     erased: (studioId, leads) => log.info({ studioId, leads }, 'retention: closed leads erased'),
     failed: (err) => throttle.allow() && log.warn({ err }, 'retention: interrupted; it goes on'),
   };

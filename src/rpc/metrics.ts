@@ -9,7 +9,7 @@ import type { StoreCommand } from '../store/port/listeners.ts';
 import type { Store } from '../store/store.ts';
 import { MAX_COUNTED, measureConsumer } from '../usecases/consumers.ts';
 import type { Changing } from '../usecases/dependencies.ts';
-import { countEndingKeys, ENDING_WITHIN_DAYS } from '../usecases/manage-api-keys.ts';
+import { countExpiringKeys, EXPIRING_WITHIN_DAYS } from '../usecases/manage-api-keys.ts';
 import type { RetentionMetrics } from '../usecases/retain-leads.ts';
 
 /** The label values that are exported from the start, so that a rate includes the first event. */
@@ -84,7 +84,7 @@ export function createCoreMetrics() {
     watchLeadChanges: (store: Store) => gaugeLeadChanges(registry, store),
     watchSqliteLog: (read?: () => Promise<number>) =>
       read && registry.gauge('lead_intake_core_sqlite_log_bytes', "Size of SQLite's log (-wal).", orNaN(read)),
-    watchKeys: (deps: Changing) => gaugeEndingKeys(registry, deps),
+    watchKeys: (deps: Changing) => gaugeExpiringKeys(registry, deps),
     watchCertificates: (credentials: TlsCredentials) =>
       registry.gaugeExpiries('lead_intake_core_certificate_expiry_timestamp_seconds', credentials),
     /** Exports whether the store is available, and whether the core is shutting down. */
@@ -155,7 +155,7 @@ function exportRetention(registry: Metrics): RetentionMetrics {
     time(time) {
       latest = time;
     },
-    passed: (outcome, count) => leads.inc({ outcome }, count),
+    processed: (outcome, count) => leads.inc({ outcome }, count),
   };
 }
 
@@ -178,13 +178,13 @@ function cached<Measured>(measure: () => Promise<Measured>): () => Promise<Measu
 const KEYS_TTL_MS = 60 * 60 * 1000;
 
 /** Exports how many keys in use expire soon. A scrape never waits for the count: it gets the last one, or NaN before the first. */
-function gaugeEndingKeys(registry: Metrics, deps: Changing): void {
+function gaugeExpiringKeys(registry: Metrics, deps: Changing): void {
   let last: { readonly at: number; readonly counts: ReadonlyMap<number, number> } | undefined;
   let isCounting = false;
   const count = async () => {
     isCounting = true;
     try {
-      last = { at: performance.now(), counts: await countEndingKeys(deps) };
+      last = { at: performance.now(), counts: await countExpiringKeys(deps) };
     } catch {
       // The next scrape counts again.
     } finally {
@@ -193,7 +193,7 @@ function gaugeEndingKeys(registry: Metrics, deps: Changing): void {
   };
   const read = async () => {
     if (!isCounting && !(last && performance.now() - last.at < KEYS_TTL_MS)) void count();
-    return ENDING_WITHIN_DAYS.map((days) => [`${days}`, last?.counts.get(days) ?? Number.NaN] as const);
+    return EXPIRING_WITHIN_DAYS.map((days) => [`${days}`, last?.counts.get(days) ?? Number.NaN] as const);
   };
   registry.gaugeBy(
     'lead_intake_core_keys_ending',

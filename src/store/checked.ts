@@ -70,8 +70,8 @@ export function earlierCreation(
 ): EarlierCreation {
   if (original) readableOrThrow(checkedOriginal(read, original));
   const isStageReadable = isOneOf(LEAD_STAGES, read.stage) && isTime(read.updatedAt);
-  const now = isStageReadable ? read : { ...read, stage: 'new', updatedAt: read.createdAt };
-  const lead = readableOrThrow(checkedLead({ ...now, ...original }));
+  const readable = isStageReadable ? read : { ...read, stage: 'new', updatedAt: read.createdAt };
+  const lead = readableOrThrow(checkedLead({ ...readable, ...original }));
   if (!isFingerprint(fingerprint)) throw unreadable('lead', read, 'fingerprint');
   return { lead, fingerprint };
 }
@@ -118,7 +118,7 @@ export function withEnquiries<Read extends Checked<Lead> | null>(lead: Read, rea
   return enquiries.length === 0 ? lead : { ...lead, enquiries };
 }
 
-/** Returns the API key that created a lead, if it is readable. Nothing else of the lead depends on it. */
+/** Returns the id of the API key that created a lead, if it is readable. An unreadable one does not make the lead unreadable. */
 export const creatingKey = (apiKeyId: unknown): { readonly apiKeyId?: string } =>
   isCanonicalUuid(apiKeyId) ? { apiKeyId } : {};
 
@@ -134,7 +134,7 @@ export function checkedCountedLead(read: Unchecked<CountedLead>): Checked<Counte
 export const matching = (filter: LeadFilter | undefined, lead: Checked<Lead> | null): Checked<Lead> | null =>
   filter && lead && !(lead instanceof UnreadableRecord) && !isMatch(filter, lead) ? null : lead;
 
-/** Whether a lead with texts as JSON and ids as UUIDs is valid. False for some valid ones whose JSON has long escapes. */
+/** Whether a lead with texts as JSON and ids as UUIDs is valid. May be false for a valid lead whose JSON is long because of escapes. */
 export const isLeadInJson = (read: Unchecked<LeadInJson>): read is LeadInJson =>
   isJsonText(read.displayName, BOUNDS.displayName.max) &&
   isOneOf(LEAD_STAGES, read.stage) &&
@@ -296,7 +296,7 @@ function unreadable(kind: UnreadableRecord['kind'], { studioId, id }: Ids, field
   return new UnreadableRecord(kind, { studioId: idOrNone(studioId), id: idOrNone(id) }, field);
 }
 
-/** Replaces an invalid id, because it may contain anything. */
+/** Replaces an invalid id, because it may contain personal data. */
 const idOrNone = (id: unknown) => (isCanonicalUuid(id) || isCrmId(id) ? id : '?');
 
 /** Formats a UUID. @param hex 32 digits, in lower case */

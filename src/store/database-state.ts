@@ -54,5 +54,5 @@ export const refusalOfCreations = (faults: readonly string[]): string => `no rec
 export function describeDuplicates(groups: readonly (readonly string[])[]): string | undefined {
   if (groups.length === 0) return undefined;
   const listed = groups.map((names) => names.join(' = ')).join('; ');
-  return `duplicates, of which only one each may remain, usually the first: ${listed}${groups.length < MAX_GROUPS ? '' : '; …'}`;
+  return `duplicates: keep one of each group, usually the first: ${listed}${groups.length < MAX_GROUPS ? '' : '; …'}`;
 }

@@ -84,7 +84,7 @@ export function databaseUrlFault(databaseUrl: string): string | undefined {
   if (/^mongodb(?:\+srv)?:\/\//.test(databaseUrl)) return mongoUrlFault(databaseUrl);
   const path = filePathIn(databaseUrl);
   if (!path) return 'must be sqlite:PATH, mongodb://… or mongodb+srv://…';
-  if (/^\s|\s$/.test(path)) return 'has a blank around the path: remove it';
+  if (/^\s|\s$/.test(path)) return 'has white space around the path: remove it';
   if (/^~|\$\{?\w/.test(path)) return 'has ~ or $ in its path, which nothing expands here: write the path itself';
   // The driver reads `file:` as a URI.
   if (path === ':memory:' || /^file:|\?/.test(path)) {

@@ -8,7 +8,7 @@ import type { Page } from './port/page.ts';
 /** The minimum size of further reads, once a first read met unreadable records. */
 const MIN_NEXT_READ = 100;
 
-/** The maximum number of reads for a page, which then ends short, and for a queue behind unreadable records. */
+/** The maximum number of reads for a page, which then ends short, and for a call of firstReadable. */
 const MAX_READS = 10;
 
 interface Listing<Stored, Record> {
@@ -24,9 +24,9 @@ interface Listing<Stored, Record> {
 }
 
 /**
- * Reads a page of a list. Unreadable records are skipped and reported, and do not count towards `limit`. After
- * MAX_READS reads, the page ends short at the next record whose id is a UUID. A page of studios, whose ids are other
- * texts, is always filled.
+ * Reads a page of a list. Unreadable records are skipped and reported, and do not count towards `limit`. After MAX_READS
+ * reads, the page ends short at the next record whose id is a UUID. A page of studios, whose ids are no UUIDs, never ends
+ * short.
  */
 export async function readPage<Stored, Record>(
   { read, toId, check, isPosition = isCanonicalUuid, nextRead = MIN_NEXT_READ }: Listing<Stored, Record>,
@@ -38,7 +38,7 @@ export async function readPage<Stored, Record>(
   /** Unreadable records before the last record; later ones are read again for the next page. */
   let skippedBefore = 0;
   let position = after;
-  let ofLastRecord: Stored | undefined;
+  let lastListed: Stored | undefined;
   // A page must end at a valid UUID, because nothing else fits into a page token.
   for (let reads = 0; reads < MAX_READS || !isPosition(position); reads += 1) {
     // A store may return without waiting for I/O.
@@ -53,10 +53,10 @@ export async function readPage<Stored, Record>(
         report(record);
         skipped += 1;
       } else if (records.length === limit) {
-        return { records, next: ofLastRecord === undefined ? null : toId(ofLastRecord), skipped: skippedBefore };
+        return { records, next: lastListed === undefined ? null : toId(lastListed), skipped: skippedBefore };
       } else {
         records.push(record);
-        ofLastRecord = stored;
+        lastListed = stored;
         skippedBefore = skipped;
       }
     }
@@ -98,9 +98,9 @@ interface Queue<Stored, Record, Position> {
 }
 
 /**
- * Reads the first readable records of a queue that may contain unreadable ones forever. These cost a call at most
- * MAX_READS more reads. If even more are in front, the call returns nothing, and later calls start behind them. After
- * START_BEHIND_MS, the front is read again, because it may have become readable.
+ * Returns a function that reads the first readable records of a queue, in which unreadable ones may stay forever. A call
+ * skips unreadable ones with at most MAX_READS more reads. If even more are in front, the call returns nothing, and later
+ * calls start behind them. After START_BEHIND_MS, the front is read again, because it may have become readable.
  */
 export function firstReadable<Stored, Record, Position extends object>(
   { first, behind, toPosition, check }: Queue<Stored, Record, Position>,

@@ -25,11 +25,11 @@ import type { RetentionStore } from './port/retention.ts';
  * current state. A call that finds nothing to change must also store the identity; a rejected change must not.
  *
  * The database may hold records that this release did not write, so every record is checked when it is read. An
- * unreadable one must only affect calls for that record, and what it blocks must stay blocked. A call that skips it must
- * report it.
+ * unreadable record must only affect calls for that record, and the keys and slots that it holds must stay taken. A call that skips
+ * the record must report it.
  *
  * Throughout: lists are limited to `limit` records. `after` restricts a list to ids above it, and `before` to ids below
- * it; null starts at the end of the list. `next` is the id to continue after; null: there are no more.
+ * it; null: from the start of the list. `next` is the id to continue after; null: there are no more.
  */
 export interface RecordStore
   extends LeadCreationStore,
@@ -48,8 +48,8 @@ export interface RecordStore
 
 export interface Store extends RecordStore {
   /**
-   * Must resolve only if the store can read and write and every unique index was valid a second ago. Otherwise rejects with
-   * StoreUnavailable, whose message and causes give the reason. They contain no data of leads and keys except ids.
+   * Must resolve only if the store can read and write, and every unique index was valid a second ago. Otherwise rejects
+   * with StoreUnavailable, whose message and causes give the reason, and contain no data of leads and keys except ids.
    */
   check(): Promise<void>;
   /** Closes the store after the writes in flight; may be called twice. */

@@ -9,7 +9,7 @@ import type { Changing } from './dependencies.ts';
 /**
  * Authenticates the bearer of an API key, and records the key's last use.
  *
- * @param secretSha256 the hash of the secret. It is looked up, so no secret is compared byte by byte
+ * @param secretSha256 the hash of the secret. A lookup by hash compares no secret byte by byte
  * @param sourceId a lead source to read in the same step; a UUID in lower case
  * @param studios the studios whose keys are valid here; undefined: all
  * @throws Refusal INVALID_REQUEST, then in this order KEY_INVALID, STUDIO_SUSPENDED, ISSUER_FORBIDDEN
@@ -75,7 +75,7 @@ export function keyUseNoter(recordUse: ApiKeyStore['recordApiKeyUse']): (key: Ap
 /** Whether an interval that has begun is still running. A start in the future means that a clock was set back. */
 const isWithinInterval = (began: number, time: number): boolean => time >= began && time - began < WRITE_INTERVAL_MS;
 
-/** A secret found in a text, by its last characters, as in the record of its key. `isValid`: it authenticates now. */
+/** A secret found in a text. `isValid`: it authenticates now. */
 export type FoundSecret = { readonly secretHint: string } & (
   | { readonly key: ApiKey; readonly studio: Studio; readonly isValid: boolean }
   /** The secret was replaced, or was never issued here. */

@@ -14,7 +14,7 @@ import {
 } from '../domain/lead-change.ts';
 import { noteRangeFaults, type TimeRange } from '../domain/lead-filter.ts';
 import { Faults, Refusal } from '../domain/refusal.ts';
-import { hasStudio, listDeliveries, sendAgain } from './consumers.ts';
+import { hasStudio, listDeliveries, startBackfill } from './consumers.ts';
 import type { Changing, Reading } from './dependencies.ts';
 import { pageLimit } from './read-leads.ts';
 import { MAX_LEADS_PER_CALL, noteLeadIds, requestedBy, splitIntoParts, startOfPage, tokenAfter } from './requests.ts';
@@ -45,13 +45,13 @@ export class LeadChangePoller {
   readonly #pollers: () => number;
   readonly #pollOnce = oneAtATime(() => this.#poll());
   #intervalMs = MIN_INTERVAL_MS;
-  /** When it was last asked to poll; milliseconds of the process. */
+  /** When it was last used; milliseconds of the process. */
   usedAt: number = performance.now();
   #last: PollResult = { changes: [], versions: new Map() };
   /** The next poll, which all waiting consumers share. */
   #next: { readonly result: Promise<PollResult>; readonly hurry: AbortController } | undefined;
 
-  /** @param pollers returns how many pollers share the time for polls */
+  /** @param pollers returns the number of pollers that share the time for polls */
   constructor(list: (limit: number) => Promise<readonly LeadChange[]>, pollers = () => 1) {
     this.#list = list;
     this.#pollers = pollers;
@@ -102,15 +102,15 @@ export class LeadChangePoller {
   }
 }
 
-/** How long a poller counts after its last poll; milliseconds. Longer than the maximum interval and a poll together. */
+/** How long after its last use a poller counts as in use; milliseconds. Longer than the maximum interval and a poll together. */
 const USED_FOR_MS = 10_000;
 
-/** How often a process looks for deliveries of removed consumers; milliseconds. Late distributors may leave some, too. */
+/** How often a process removes deliveries of removed consumers (orphans); milliseconds. Late distributors may add some. */
 const REMOVAL_INTERVAL_MS = 3_600_000;
 
 export class LeadChangePollers {
   readonly #deps: Changing;
-  /** When it next looks for orphans; milliseconds of the process. */
+  /** When it next removes orphans; milliseconds of the process. */
   #removesAt = 0;
   readonly #pollers = new Map<Consumer['number'], LeadChangePoller>();
 
@@ -118,8 +118,8 @@ export class LeadChangePollers {
     this.#deps = deps;
   }
 
-  /** Returns the pollers that somebody has used lately. */
-  #polling(): (readonly [number: number, poller: LeadChangePoller])[] {
+  /** Returns the pollers in use. */
+  #inUse(): (readonly [number: number, poller: LeadChangePoller])[] {
     return [...this.#pollers].filter(([, { usedAt }]) => performance.now() - usedAt < USED_FOR_MS);
   }
 
@@ -127,8 +127,8 @@ export class LeadChangePollers {
     const known = this.#pollers.get(number);
     if (known) return known;
     // Other pollers may belong to removed consumers.
-    const polling = new Set(this.#polling().map(([each]) => each));
-    for (const each of this.#pollers.keys()) if (!polling.has(each)) this.#pollers.delete(each);
+    const inUse = new Set(this.#inUse().map(([each]) => each));
+    for (const each of this.#pollers.keys()) if (!inUse.has(each)) this.#pollers.delete(each);
     const poller = new LeadChangePoller(
       async (limit) => {
         await this.#removeOrphans();
@@ -137,7 +137,7 @@ export class LeadChangePollers {
         this.#pollers.delete(number);
         throw new Refusal('CONSUMER_NOT_FOUND');
       },
-      () => this.#polling().length,
+      () => this.#inUse().length,
     );
     this.#pollers.set(number, poller);
     return poller;
@@ -151,7 +151,7 @@ export class LeadChangePollers {
   }
 }
 
-/** A lead that was set aside is sent again at the same revision. */
+/** Includes the attempts, because a lead that was set aside is sent again at the same revision. */
 const toVersion = ({ revision, since, attempts }: LeadChange): string => `${revision} ${since?.getTime()} ${attempts}`;
 
 const isSame = (found: readonly LeadChange[], { changes, versions }: PollResult): boolean =>
@@ -218,8 +218,8 @@ export function checkedHeartbeat(heartbeatMs: number): number {
 }
 
 /**
- * Yields changes as they happen, each state of a lead once. A state comes again if older leads pushed it out of a full
- * poll. While MAX_LEADS_PER_POLL leads are unacknowledged it yields no others, so a consumer that acknowledges
+ * Yields changes as they happen, each state of a lead once. A state is yielded again if older leads pushed it out of a
+ * full poll. While MAX_LEADS_PER_POLL leads are unacknowledged, no others are yielded, so a consumer that acknowledges
  * nothing does not increase memory use.
  *
  * @param ending ends the generator when it aborts
@@ -270,7 +270,7 @@ export async function acknowledgeLeadChanges(
   { number }: Consumer,
 ): Promise<StateCounts> {
   const faults = new Faults();
-  noteNamed(faults, 'acknowledgements', acknowledgements);
+  noteStateFaults(faults, 'acknowledgements', acknowledgements);
   faults.refuseIfAny();
   const acknowledged = await store.acknowledgeDeliveries(number, acknowledgements.map(asStored));
   assert(acknowledged.applied <= acknowledgements.length, 'acknowledged_at_most_named');
@@ -279,7 +279,7 @@ export async function acknowledgeLeadChanges(
 }
 
 /** Notes the faults of states of leads in a request. @param field the request's field @param check returns faults of further fields */
-export const noteNamed = <Named extends Acknowledgement>(
+export const noteStateFaults = <Named extends Acknowledgement>(
   faults: Faults,
   field: string,
   named: readonly Named[],
@@ -288,7 +288,8 @@ export const noteNamed = <Named extends Acknowledgement>(
   faults.noteEach(field, named, MAX_ACKNOWLEDGEMENTS, (each) => ({
     studioId: crmIdFault(each.studioId),
     leadId: uuidFault(each.leadId),
-    revision: Number.isSafeInteger(each.revision) && each.revision >= 0 ? undefined : 'must be that of a change',
+    revision:
+      Number.isSafeInteger(each.revision) && each.revision >= 0 ? undefined : 'must be the revision of a change',
     ...check(each),
   }));
 
@@ -316,7 +317,7 @@ export interface ResendCommand extends Requester {
   readonly allStudios?: boolean;
   /** Only leads that changed in this range; undefined: all. */
   readonly updated?: TimeRange | undefined;
-  /** The minimum of their revisions; a request cannot set it. */
+  /** The minimum of the new revisions; no RPC can set it. */
   readonly lowestRevision?: number | undefined;
 }
 
@@ -349,7 +350,7 @@ export async function resendLeads(
   if (((consumer && !updated) || leadIds.length > 0) && pageToken !== '')
     faults.note('pageToken', 'must be empty with leads, or with a consumer and without updateTime');
   faults.refuseIfAny();
-  // Only the first page is recorded as an act.
+  // The first page records the event for all pages.
   if (pageToken === '') {
     const act = { action: 'leads-resent', to: consumer?.name ?? null } as const;
     await store.recordAct(allStudios ? OF_DEPLOYMENT : studioId, act, requestedBy(by, clock));
@@ -361,7 +362,7 @@ export async function resendLeads(
     return { ...nothing, leadCount: leads, skippedCount: skipped };
   }
   if (consumer && !updated) {
-    await sendAgain(store, consumer, allStudios ? null : studioId);
+    await startBackfill(store, consumer, allStudios ? null : studioId);
     return nothing;
   }
   const part = { studioId, after, limit: MAX_LEADS_PER_CALL, updated };
@@ -371,7 +372,7 @@ export async function resendLeads(
 }
 
 /**
- * Returns the given ids of which the studio has no lead, to find what a restore lost compared with a copy.
+ * Returns those of the given ids of which the studio has no lead. A consumer thereby finds what its copy has and a restore lost.
  *
  * @throws Refusal INVALID_REQUEST
  */

@@ -40,7 +40,7 @@ export async function changeLeadStage(
     const lead = await store.findLead(studioId, leadId);
     if (!lead) throw new Refusal('LEAD_NOT_FOUND');
     const { contact } = lead;
-    // A lead that is reopened takes the keys of its contact by the current region.
+    // A reopened lead takes the keys that its contact has in the studio's current region.
     const keys = { contact, ...toContactKeys(contact, await findRegions(store, studioId)) };
     const change = { studioId, leadId, stage: stage as LeadStage, keys, expectedUpdatedAt };
     const outcome = await store.changeLeadStage({ ...change, ...requestedBy(command, clock, requestId) });

@@ -34,7 +34,7 @@ export interface CreateConsumerCommand extends Requester {
 }
 
 /**
- * Creates a consumer of the change feed. An equal repetition returns it.
+ * Creates a consumer of the change feed. A repetition with the same settings returns the existing one.
  *
  * @param ending aborts the distribution of earlier changes; a repetition continues it
  * @throws Refusal INVALID_REQUEST, CONSUMER_EXISTS, CONSUMER_LIMIT_REACHED
@@ -51,7 +51,7 @@ export async function createConsumer(
   if (includesTests && !allStudios) faults.note('consumer.includeTestStudios', 'must be absent without allStudios');
   if (start === undefined) faults.note('start', 'must be given');
   faults.refuseIfAny();
-  // Earlier changes are distributed first, because the new consumer would receive them otherwise.
+  // Distributes earlier changes first, because the new consumer would receive them otherwise.
   const isNew = !(await store.listConsumers()).some((each) => each.name === name);
   while (start === 'now' && isNew && !(await store.distributeLeadChanges())) {
     if (ending?.aborted) throw new StoreUnavailable('earlier changes were not yet distributed');
@@ -123,7 +123,7 @@ export async function listConsumers(
   return listed;
 }
 
-/** Counts the leads that a consumer has to handle. While only a backfill is pending, they wait since it was requested. */
+/** Counts the leads that wait for a consumer. While only a backfill is pending, they wait since its request. */
 export async function measureConsumer(
   { store }: Reading,
   { number, backfills: [first] }: Consumer,
@@ -135,7 +135,11 @@ export async function measureConsumer(
 }
 
 /** Starts a backfill of a consumer. @param studioId one of its studios; null: all */
-export async function sendAgain(store: Changing['store'], consumer: Consumer, studioId: string | null): Promise<void> {
+export async function startBackfill(
+  store: Changing['store'],
+  consumer: Consumer,
+  studioId: string | null,
+): Promise<void> {
   let current: Consumer | undefined = consumer;
   while (current && !(await store.putBackfills(current, withBackfill(current, studioId)))) {
     current = (await store.listConsumers()).find(({ number }) => number === consumer.number);
@@ -143,8 +147,8 @@ export async function sendAgain(store: Changing['store'], consumer: Consumer, st
 }
 
 /**
- * Returns the changes that wait for a consumer; null: it was removed. If there are few, it continues the backfill.
- * While it finds none, it keeps distributing changes, at most half of the time.
+ * Returns the changes that wait for a consumer; null: the consumer was removed. If there are few, continues the backfill.
+ * While there are none, distributes pending changes, for at most half of the time.
  */
 export async function listDeliveries(
   deps: Changing,
@@ -179,7 +183,7 @@ async function deliveriesAfterBackfill(
     const { studioId, after } = first;
     const options = { consumer: consumer.number };
     const { leads, next } = await store.resendLeads({ studioId, after, limit }, clock(), options);
-    const rest = next === null ? await ofNextStudio({ store }, consumer, first) : [{ ...first, after: next }];
+    const rest = next === null ? await nextStudioBackfill({ store }, consumer, first) : [{ ...first, after: next }];
     const backfills = [...rest, ...others];
     // Another poll has advanced the backfill.
     if (!(await store.putBackfills(consumer, backfills))) break;
@@ -189,7 +193,8 @@ async function deliveriesAfterBackfill(
   return store.listDeliveries(number, limit);
 }
 
-async function ofNextStudio({ store }: Reading, consumer: Consumer, backfill: Backfill): Promise<Backfill[]> {
+/** Returns the backfill of the next studio, if there is one. */
+async function nextStudioBackfill({ store }: Reading, consumer: Consumer, backfill: Backfill): Promise<Backfill[]> {
   let studioId = backfill.andLater ? await store.findStudioAfter(backfill.studioId) : null;
   while (studioId !== null && !(await hasStudio({ store }, consumer, studioId)))
     studioId = await store.findStudioAfter(studioId);

@@ -7,7 +7,7 @@ import type { Reading } from './dependencies.ts';
 import { eachStoredPage } from './requests.ts';
 import { everyStudio, existingStudio } from './studios.ts';
 
-/** The number of leads that a count examines, and that it reads at a time. */
+/** The maximum number of leads that a count examines, and the number that it reads at a time. */
 const MAX_EXAMINED = 100_000;
 const MAX_PER_READ = 5000;
 
@@ -70,12 +70,12 @@ export async function countLeads(
   const isByStageAlone = !filter || (filter.sourceIds.length === 0 && !filter.apiKeyIds && isAnyTime(filter.created));
   const wanted = LEAD_STAGES.filter((stage) => !filter || filter.stages.length === 0 || filter.stages.includes(stage));
   const byStage: LeadCount<LeadStage>[] = [];
-  for (const of of wanted) {
-    const counted = stages.get(of) ?? 0;
-    const all = isLowerBound && isByStageAlone ? await store.measureStage(studioId, of, filter, MAX_OF_STAGE) : 0;
+  for (const stage of wanted) {
+    const counted = stages.get(stage) ?? 0;
+    const all = isLowerBound && isByStageAlone ? await store.measureStage(studioId, stage, filter, MAX_OF_STAGE) : 0;
     // Leads created meanwhile may be in only one of the two counts.
     const isAll = !isLowerBound || (isByStageAlone && all < MAX_OF_STAGE);
-    byStage.push({ of, count: Math.max(counted, all), isLowerBound: !isAll });
+    byStage.push({ of: stage, count: Math.max(counted, all), isLowerBound: !isAll });
   }
   return {
     byStage,

@@ -40,8 +40,8 @@ export interface CreatedLead {
  * unless the studio has switched that off.
  *
  * @param read the studio and the source, if authentication has read them already
- * @param by the actor for the audit log; absent: a visitor, whom it does not record
- * @throws Refusal INVALID_REQUEST, STUDIO_NOT_FOUND, SOURCE_INVALID, IDEMPOTENCY_CONFLICT, LEAD_ALREADY_OPEN
+ * @param by the actor for the audit log; absent: a visitor, whom the log does not record
+ * @throws Refusal INVALID_REQUEST, STUDIO_NOT_FOUND, STUDIO_ENDED, SOURCE_INVALID, IDEMPOTENCY_CONFLICT, LEAD_ALREADY_OPEN
  * @rule 3.1.initial 4.1.1 4.1.2 4.1.3 4.1.4 4.1.enquiry 7.order
  */
 export async function createLead(

@@ -40,7 +40,7 @@ export interface EraseContactCommand extends Requester {
 export interface ErasedContact {
   /** The number of leads that this call erased. */
   readonly erasedCount: number;
-  /** Whether leads of the contact may remain. See FoundLeads; or the contact had too many leads for one call. */
+  /** Whether leads of the contact may remain: see FoundLeads, or the contact has too many leads for one call. */
   readonly mayBeIncomplete: boolean;
   /** The number of leads that cannot be erased, because they are unreadable. */
   readonly skippedCount: number;
@@ -50,8 +50,8 @@ export interface ErasedContact {
 const MAX_CONCURRENT = 100;
 
 /**
- * Erases all leads of a contact in a studio, including closed ones and those that had it before a correction: a lead
- * keeps its original texts. An interrupted call can be repeated.
+ * Erases all leads of a contact in a studio. This includes closed leads, and leads that had the contact before a
+ * correction, because those keep their original texts. An interrupted call can be repeated.
  *
  * @throws Refusal INVALID_REQUEST
  */

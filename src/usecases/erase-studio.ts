@@ -48,11 +48,11 @@ const WAIT_MS = 1000;
 /** The maximum number of ended studios that a process remembers. For a forgotten one it waits once more. */
 const MAX_ENDED = 100;
 
-/** How long this process has known that studios have ended, on its monotonic clock, because cores' clocks may differ. */
+/** Measures how long this process has known of ended studios. Uses its monotonic clock, because cores' clocks may differ. */
 export class EndedStudios {
   readonly #since = new Map<string, number>();
 
-  /** Notes that a studio has ended. Returns how long that has been known; milliseconds. */
+  /** Notes that a studio has ended, and returns for how long this process has known it. */
   knownMs(studioId: string): number {
     const now = performance.now();
     const since = this.#since.get(studioId) ?? now;
@@ -72,8 +72,8 @@ interface Erasing extends Requester {
 
 /**
  * Does one part of ending a studio and erasing its data. It ends the studio, waits until creations that began before
- * can no longer be written, and erases the leads page by page. Only the studio's status and the caller's token are kept
- * between calls. Any call may therefore be repeated, or all from the beginning.
+ * can no longer be written, and erases the leads page by page. The progress is in the studio's status and the caller's
+ * token only. Any call may therefore be repeated, or all from the beginning.
  *
  * @param known the ended studios that this process knows
  * @throws Refusal INVALID_REQUEST, STUDIO_NOT_FOUND
@@ -93,10 +93,10 @@ export async function eraseStudio(
   const after = startOfPage(faults, { pageSize: 0, pageToken }, idIn, ', of this studio');
   const { status } = await existingStudio(deps.store, studioId, faults);
   const erasing = { studioId, ...by };
+  // A studio that is known to have ended is active again if an earlier backup was restored.
   if (status !== 'ended') known.forget(studioId);
-  // A backup in which the studio has not ended may have been restored since.
   else if (after) return eraseLeads(deps, erasing, { after, endedMs: known.knownMs(studioId) });
-  const ended = await end(deps, erasing);
+  const ended = await endStudio(deps, erasing);
   known.knownMs(studioId);
   return { ...NOTHING, ...ended, nextPageToken: pageTokenAfter('endedStudio', studioId, LOWEST_ID) };
 }
@@ -121,20 +121,20 @@ async function eraseLeads(
   if (next !== null) return { ...report, nextPageToken: pageTokenAfter('endedStudio', studioId, next) };
   await store.removeRequests(studioId);
   // Calls that began earlier may also have added keys, members and sources.
-  return { ...report, ...(await end(deps, erasing)), nextPageToken: '' };
+  return { ...report, ...(await endStudio(deps, erasing)), nextPageToken: '' };
 }
 
-/** Ends the studio, and returns what was removed with it. */
-async function end({ store, clock }: Changing, { studioId, ...requester }: Erasing) {
+/** Ends the studio, and returns the numbers of revoked keys and of removed members and sources. */
+async function endStudio({ store, clock }: Changing, { studioId, ...requester }: Erasing) {
   const by = requestedBy(requester, clock);
   const outcome = await store.endStudio(studioId, by);
   if (outcome.kind !== 'ended') throw new Refusal('STUDIO_NOT_FOUND');
   const keys = (await store.listLiveApiKeys(studioId)).filter(({ revokedAt }) => revokedAt === null);
   const revoked = await Promise.all(keys.map(({ id }) => store.revokeApiKey(studioId, id, by)));
   // Another call may have revoked a key meanwhile.
-  const own = revoked.filter((key) => key?.revokedAt?.getTime() === by.now.getTime());
+  const newlyRevoked = revoked.filter((key) => key?.revokedAt?.getTime() === by.now.getTime());
   const { members: removedMemberCount, sources: removedSourceCount } = outcome;
-  return { revokedKeyCount: own.length, removedMemberCount, removedSourceCount };
+  return { revokedKeyCount: newlyRevoked.length, removedMemberCount, removedSourceCount };
 }
 
 export async function examineStudio({ store }: Reading, studioId: string) {

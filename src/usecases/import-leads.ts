@@ -36,9 +36,9 @@ export type ImportedLead =
   | { readonly kind: 'refused'; readonly refusal: Refusal };
 
 /**
- * Imports leads from another system. Each is independent of the others and follows the rules of creation: its
- * idempotency key is unique, and an open lead holds the keys of its contact. A lead whose id the studio already has is not written
- * again. It may have been corrected, closed or erased since its export.
+ * Imports leads from another system. Each is independent of the others and follows the rules of creation: its idempotency
+ * key is unique, and an open lead holds the keys of its contact. A lead whose id the studio already has is not written
+ * again, because it may have been corrected, closed or erased since its export.
  *
  * @returns a result per lead, in their order
  * @throws Refusal INVALID_REQUEST, STUDIO_NOT_FOUND, STUDIO_ENDED for the whole request
@@ -70,9 +70,10 @@ export async function importLeads(
       const presence = await store.presenceOfLead(studio.id, leadId);
       if (presence) return { kind: presence === 'erased' ? 'erased' : 'already-there', leadId };
     }
-    let known = unchecked.idempotencyKey;
-    for (const key of unchecked.otherKeys ?? []) if (await store.findLeadByIdempotencyKey(studio.id, key)) known = key;
-    const { idempotencyKey, lead } = validate({ ...unchecked, idempotencyKey: known }, studio.id, now);
+    let usedKey = unchecked.idempotencyKey;
+    for (const key of unchecked.otherKeys ?? [])
+      if (await store.findLeadByIdempotencyKey(studio.id, key)) usedKey = key;
+    const { idempotencyKey, lead } = validate({ ...unchecked, idempotencyKey: usedKey }, studio.id, now);
     if (lead.sourceId !== null && !(await store.findLeadSource(studio.id, lead.sourceId)))
       throw new Refusal('SOURCE_INVALID');
     // Ids sort by creation time.

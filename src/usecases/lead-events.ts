@@ -38,7 +38,7 @@ export async function listLeadEvents(
   return eventsOfLead({ store }, { studioId, leadId }, lead?.enquiries);
 }
 
-/** Returns the same for a lead that is known to exist. @param enquiries read with the lead */
+/** Does what listLeadEvents does, for a lead that is known to exist. @param enquiries the lead's, as read with it */
 export async function eventsOfLead(
   { store }: Reading,
   { studioId, leadId }: LeadOfStudio,

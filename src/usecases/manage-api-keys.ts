@@ -115,7 +115,7 @@ export async function listApiKeys(
 }
 
 /** Returns the valid keys of all studios that expire before a time, soonest first. Ended studios have none. */
-export async function endingApiKeys(deps: Changing, before: Date): Promise<ApiKey[]> {
+export async function expiringApiKeys(deps: Changing, before: Date): Promise<ApiKey[]> {
   const now = deps.clock();
   const keys: ApiKey[] = [];
   for await (const { id, status } of everyStudio(deps)) {
@@ -129,16 +129,16 @@ export async function endingApiKeys(deps: Changing, before: Date): Promise<ApiKe
 }
 
 /** The periods in which expiring keys are counted; days. */
-export const ENDING_WITHIN_DAYS = [7, 30] as const;
+export const EXPIRING_WITHIN_DAYS = [7, 30] as const;
 
-/** Counts the keys in use of all studios that expire within each of ENDING_WITHIN_DAYS. */
-export async function countEndingKeys(deps: Changing): Promise<ReadonlyMap<number, number>> {
+/** Counts the keys in use of all studios that expire within each of EXPIRING_WITHIN_DAYS. */
+export async function countExpiringKeys(deps: Changing): Promise<ReadonlyMap<number, number>> {
   const now = deps.clock();
   const within = (days: number) => new Date(now.getTime() + days * DAY_MS);
-  const keys = await endingApiKeys(deps, within(Math.max(...ENDING_WITHIN_DAYS)));
+  const keys = await expiringApiKeys(deps, within(Math.max(...EXPIRING_WITHIN_DAYS)));
   const inUse = keys.filter((key) => isInUse(key, now));
-  const countEnding = (days: number) => inUse.filter(({ expiresAt }) => expiresAt < within(days)).length;
-  return new Map(ENDING_WITHIN_DAYS.map((days) => [days, countEnding(days)]));
+  const countExpiring = (days: number) => inUse.filter(({ expiresAt }) => expiresAt < within(days)).length;
+  return new Map(EXPIRING_WITHIN_DAYS.map((days) => [days, countExpiring(days)]));
 }
 
 export interface ReplaceApiKeyCommand extends KeyManager {

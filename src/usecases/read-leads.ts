@@ -164,12 +164,12 @@ export async function findContactLeads(store: Reading['store'], studioId: string
   // Keys of release 1.2 may contain all digits, including an extension's. Other contacts may have such keys, too.
   const allDigits = { ...contact, value: contact.value.replace(/[^+\p{Nd}]/gu, '') };
   const ofRelease12 = contact.type === 'phone' ? searchKeys(allDigits, regions) : [];
-  const own = await store.findLeadsOfContact(studioId, [...new Set([...keys, ...ofRelease12])]);
-  const before = former && (await store.findLeadsOfContact(studioId, keys, former));
-  const same = own.leads.filter((lead) => searchKeys(lead.contact, regions).some((key) => keys.includes(key)));
-  const leads = new Map([...same, ...(before?.leads ?? [])].map((lead) => [lead.id, lead]));
-  const unreadable = new Set([...own.unreadable, ...(before?.unreadable ?? [])]);
-  const isCut = [own, before].some(
+  const now = await store.findLeadsOfContact(studioId, [...new Set([...keys, ...ofRelease12])]);
+  const once = former && (await store.findLeadsOfContact(studioId, keys, former));
+  const same = now.leads.filter((lead) => searchKeys(lead.contact, regions).some((key) => keys.includes(key)));
+  const leads = new Map([...same, ...(once?.leads ?? [])].map((lead) => [lead.id, lead]));
+  const unreadable = new Set([...now.unreadable, ...(once?.unreadable ?? [])]);
+  const isCut = [now, once].some(
     (found) => found && found.leads.length + found.unreadable.length >= MAX_LEADS_PER_CONTACT,
   );
   return {

@@ -38,9 +38,9 @@ const TRIM_AFTER = 100;
 const MAX_COUNTED_STUDIOS = 10_000;
 
 /**
- * Returns a function that records reported requests, and returns how many it skipped. A studio keeps only its newest
- * requests. Ended and unknown studios record none, so none appears after an erasure: a recording that began before ends
- * before the leads are erased.
+ * Returns a function that records reported requests, and returns how many it skipped. Only the newest requests of a
+ * studio stay. Requests of ended and unknown studios are skipped, so none appears after an erasure: a recording that
+ * began earlier ends before the leads are erased.
  */
 export function requestRecorder({ store, clock }: Changing) {
   /** The number of requests recorded since a studio was trimmed. */
@@ -55,11 +55,11 @@ export function requestRecorder({ store, clock }: Changing) {
     faults.refuseIfAny();
     const valid = validRequests(batchId.toLowerCase(), requests, clock());
     const byStudio = [...Map.groupBy(valid, ({ studioId }) => studioId)];
-    const isOpen = await Promise.all(byStudio.map(([studioId]) => isRecorded(store, studioId, studios)));
-    const open = byStudio.filter((_, index) => isOpen[index]);
-    const recorded = open.flatMap(([, own]) => own);
+    const areRecorded = await Promise.all(byStudio.map(([studioId]) => isRecorded(store, studioId, studios)));
+    const recordedByStudio = byStudio.filter((_, index) => areRecorded[index]);
+    const recorded = recordedByStudio.flatMap(([, ofStudio]) => ofStudio);
     if (recorded.length > 0) await store.recordRequests(recorded);
-    for (const [studioId, own] of open) await trim(studioId, own.length);
+    for (const [studioId, ofStudio] of recordedByStudio) await trim(studioId, ofStudio.length);
     return requests.length - recorded.length;
   };
 
@@ -105,8 +105,8 @@ const MAX_PAGE_SIZE = 100;
 const READ_AT_ONCE = 500;
 
 /**
- * Lists the requests of a studio in the last day, newest first. No request names an erased lead, whatever was recorded
- * and when.
+ * Lists the requests of a studio in the last day, newest first. No request names an erased lead, even if it was recorded
+ * after the erasure.
  *
  * @returns one page; the token is empty on the last one
  * @throws Refusal INVALID_REQUEST, STUDIO_NOT_FOUND

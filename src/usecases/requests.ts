@@ -11,9 +11,9 @@ import type { Faults } from '../domain/refusal.ts';
  * once with all of them.
  */
 
-/** Notes the faults of a requester and of the request's id. @param member the field that names the member */
-export function noteRequester(faults: Faults, { memberId, requestId }: Requester, member = 'memberId'): void {
-  if (memberId !== undefined) faults.note(member, crmIdFault(memberId));
+/** Notes the faults of a requester and of the request's id. @param memberField the field that names the member */
+export function noteRequester(faults: Faults, { memberId, requestId }: Requester, memberField = 'memberId'): void {
+  if (memberId !== undefined) faults.note(memberField, crmIdFault(memberId));
   if (requestId !== undefined) faults.note('requestId', uuidFault(requestId));
 }
 
@@ -39,7 +39,7 @@ export interface PageQuery {
   readonly pageToken: string;
 }
 
-/** Returns the position before a page; null: it is the first one. Notes the faults of the query. */
+/** Returns the position before a page; null: it is the first page. Notes the faults of the query. */
 export function startOfPage<Position>(
   faults: Faults,
   { pageSize, pageToken }: PageQuery,
@@ -71,7 +71,7 @@ export async function* eachStoredPage<Page extends { readonly next: string | nul
   }
 }
 
-/** The bytes of enquiries at which a part of a response ends. Together with its leads it then has less than 4 MiB. */
+/** The maximum bytes of enquiries in a part of a response, so that the part with its leads has less than 4 MiB. */
 const PART_BYTES = 1024 * 1024;
 
 /** Splits records into parts for one message each. @param most the maximum number in a part */

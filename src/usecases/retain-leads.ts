@@ -18,7 +18,7 @@ const MAX_LEADS_PER_LEASE = 500;
 const PACE = {
   /** How often a core tries to take the lease. */
   lookMs: 60_000,
-  /** How long nobody must have taken the lease before a core takes it, and how long a lease lasts at most. */
+  /** How long the lease must have been idle before a core takes it, and how long a core then works at most. */
   idleMs: 50_000,
   leaseMs: 50_000,
   leadsPerLease: MAX_LEADS_PER_LEASE,
@@ -53,18 +53,18 @@ interface RangePosition {
 
 const START: RangePosition = { from: new Date(0), within: null };
 
-/** The outcome for a lead whose retention has ended. `unreadable`: it was skipped. `deleted`: its tombstone was. */
+/** The outcome for a lead whose retention has ended. `unreadable`: it was skipped. `deleted`: its tombstone was deleted. */
 export type RetentionOutcome = EraseLeadOutcome['kind'] | 'unreadable' | 'failed' | 'deleted';
 
 export interface RetentionMetrics {
   /** Called with the retention time; null: there is none yet. */
   time(time: Date | null): void;
-  passed(outcome: RetentionOutcome, leads: number): void;
+  processed(outcome: RetentionOutcome, leads: number): void;
 }
 
 /** Must not throw. */
 export interface RetentionObserver extends RetentionMetrics {
-  /** Called after a lease for each studio with leads that it erased. */
+  /** Called at the end of a lease for each studio with erased leads. */
   erased(studioId: string, leads: number): void;
   failed(error: unknown): void;
 }
@@ -105,20 +105,20 @@ export async function retainLeads(
       for (let left = pace.leadsPerLease; left > 0 && performance.now() < until && !signal.aborted; ) {
         const [first] = waiting;
         if (!first) break;
-        const [studioId, place] = first;
+        const [studioId, position] = first;
         // A failing studio must not stop the others.
         waiting.delete(studioId);
-        if ('removedTo' in place) {
-          await removeAfter(studioId, place.removedTo, time);
+        if ('removedTo' in position) {
+          await removeAfter(studioId, position.removedTo, time);
           // Counts as much as a page of erasures, although it is one write.
           left -= LEADS_PER_PAGE;
           continue;
         }
-        const page = await expired(deps, studioId, place, time);
-        observer.passed('unreadable', page.skipped);
+        const page = await findExpired(deps, studioId, position, time);
+        observer.processed('unreadable', page.skipped);
         for (const lead of page.records) {
           const outcome = await erase(deps, lead, observer);
-          observer.passed(outcome, 1);
+          observer.processed(outcome, 1);
           if (outcome === 'erased') erased.set(studioId, (erased.get(studioId) ?? 0) + 1);
           await rest(pace.restMs);
           if (signal.aborted) return;
@@ -134,7 +134,7 @@ export async function retainLeads(
   async function removeAfter(studioId: string, after: string | null, time: Date): Promise<void> {
     try {
       const { deleted, next } = await removeErased(deps, studioId, after, time);
-      observer.passed('deleted', deleted);
+      observer.processed('deleted', deleted);
       if (next !== null) waiting.set(studioId, { removedTo: next });
     } catch (error) {
       // The database role may lack the right to delete.
@@ -160,12 +160,12 @@ class StudiosToRetain {
     this.#observer = observer;
   }
 
-  /** The retention time to begin with; null: none yet. An early one takes long to catch up, so a failing studio gets a second chance. */
+  /** The first retention time to store; null: none yet. After a list in which a studio failed, waits for the next: too early a time takes long to catch up. */
   get firstTime(): Date | null {
     return this.#failedLists === 1 ? null : this.#firstTime;
   }
 
-  /** Lists the studios again if the last list is that old. */
+  /** Lists the studios again if the last list is older than `ms`. */
   async listEvery(ms: number, signal: AbortSignal): Promise<void> {
     if (performance.now() - this.#listedAt < ms) return;
     let hasFailed = false;
@@ -187,7 +187,7 @@ class StudiosToRetain {
     const { leads, next } = status === 'ended' ? await store.walkErasedLeads(id, null, 1) : NO_LEADS;
     if (!retention && leads.length === 0 && next === null) return;
     if (!this.waiting.has(id)) this.waiting.set(id, retention ? START : { removedTo: null });
-    // Times of erasures are not used: they may be years old, or unreadable.
+    // Not the times of erasures, which may be years old, or unreadable.
     const since = retention?.since ?? (await findStudioEnd(this.#deps, id));
     const isLatest = since && since <= latestProof(clock()) && !(this.#firstTime && since < this.#firstTime);
     if (isLatest) this.#firstTime = since;
@@ -206,15 +206,15 @@ async function findStudioEnd({ store }: Reading, studioId: string): Promise<Date
 async function removeErased({ store }: Changing, studioId: string, after: string | null, time: Date) {
   const isOver = (await store.findStudio(studioId))?.status === 'ended';
   const { leads, next } = isOver ? await store.walkErasedLeads(studioId, after, LEADS_PER_REMOVAL) : NO_LEADS;
-  const last = tombstoneDeadline(time);
-  const ids = leads.filter(({ erasedAt }) => erasedAt <= last).map(({ id }) => id);
-  if (ids.length > 0) return { deleted: await store.deleteErasedLeads(studioId, ids, last), next };
-  // EraseStudio erases in this order, so later leads are kept as well.
+  const erasedUntil = tombstoneDeadline(time);
+  const ids = leads.filter(({ erasedAt }) => erasedAt <= erasedUntil).map(({ id }) => id);
+  if (ids.length > 0) return { deleted: await store.deleteErasedLeads(studioId, ids, erasedUntil), next };
+  // EraseStudio erases in the order of ids, so later leads were erased later.
   return { deleted: 0, next: leads.length > 0 ? null : next };
 }
 
-/** Returns leads of a studio whose retention has ended, and where to continue; null: there are no more. */
-async function expired({ store }: Reading, studioId: string, { from, within }: RangePosition, time: Date) {
+/** Returns leads whose retention has ended, and where to continue in the studio; null: there are no more. */
+async function findExpired({ store }: Reading, studioId: string, { from, within }: RangePosition, time: Date) {
   const { retention } = (await store.findStudio(studioId)) ?? {};
   if (!retention || firstErasure(retention) > time) return { records: [], next: null, skipped: 0 };
   const all = expiredLeads(retention.days, time, from);
@@ -261,7 +261,7 @@ export interface CountedExpiry {
   readonly wouldErase: number;
   /** Whether the true number may be higher. */
   readonly isLowerBound: boolean;
-  /** The leads have not changed since. */
+  /** These leads have not changed since this time. */
   readonly unchangedSince: Date;
 }
 

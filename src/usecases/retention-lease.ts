@@ -2,9 +2,9 @@ import { nextRetentionTime } from '../domain/retention.ts';
 import type { Changing } from './dependencies.ts';
 
 /**
- * The lease of the cores on retention, and the retention time, in one record. A core takes the lease by advancing the time. It may do
- * so once it has seen the same time for a while. The time therefore advances by what has elapsed, however many cores
- * there are and however often they start.
+ * The lease of the cores on retention, and the retention time, in one record. A core takes the lease by advancing the
+ * time, and may do so once it has seen the same time for a while. The time therefore advances with the elapsed time,
+ * however many cores there are and however often they start.
  */
 export class RetentionLease {
   readonly #deps: Changing;

@@ -4,7 +4,7 @@ import type { Consumer } from '../domain/consumer.ts';
 import { setAsideBeforePage, setAsideTokenAfter } from '../domain/cursor.ts';
 import { type LeadSetAside, MAX_ACKNOWLEDGEMENTS, type SetAside, type StateCounts } from '../domain/lead-change.ts';
 import { Faults } from '../domain/refusal.ts';
-import { asStored, noteNamed } from './change-feed.ts';
+import { asStored, noteStateFaults } from './change-feed.ts';
 import type { Changing, Reading } from './dependencies.ts';
 import { noteLeadIds, type PageQuery, requestedBy, startOfPage } from './requests.ts';
 
@@ -14,10 +14,10 @@ const MAX_DEFERRAL_MS = 604_800_000;
 const DEFAULT_PAGE_SIZE = 100;
 
 /**
- * Sets aside leads that a consumer cannot process yet, so that they block no others. Leads that have changed since stay.
+ * Sets aside leads that a consumer cannot process yet, so that they block no others. A lead that has changed since is not
+ * set aside.
  *
- * @param leads an invalid retry time is refused
- * @param by the actor for the audit log; absent: the consumer itself, which it does not record
+ * @param by the actor for the audit log; absent: the consumer itself, whose calls the log does not record
  * @throws Refusal INVALID_REQUEST
  */
 export async function setAsideLeadChanges(
@@ -30,7 +30,7 @@ export async function setAsideLeadChanges(
   const now = clock();
   if (leads.length === 0) faults.note('leads', 'must have at least one element');
   const isTooLate = (time: Date) => !(time.getTime() <= now.getTime() + MAX_DEFERRAL_MS);
-  noteNamed(faults, 'leads', leads, ({ reason, retryAt }) => ({
+  noteStateFaults(faults, 'leads', leads, ({ reason, retryAt }) => ({
     reason: reasonFault(reason),
     retryTime: retryAt && isTooLate(retryAt) ? 'must be a time of the next 7 days' : undefined,
   }));

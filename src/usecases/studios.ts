@@ -54,7 +54,7 @@ export async function putStudio({ store, clock }: Changing, command: PutStudioCo
     keepEnquiries,
     isTest,
     retentionDays: days,
-    // The clock of this process may be slow.
+    // The clock of this process may be behind.
     graceFrom: typeof days === 'number' ? (await store.findRetentionTime())?.time : null,
   };
   const requestId = requestIdentity(command?.requestId, 'put studio', id);

@@ -168,7 +168,7 @@ export function requestLogContract(damages: readonly Damage[], opened: () => Ope
       const later = () => plus(NOW, DAY_MS);
       expect((await listRequests({ store, clock: later }, aQuery('studio-2'))).requests).toEqual([]);
       const ending = new AbortController();
-      const observer = { time() {}, passed() {}, erased() {}, failed: (error: unknown) => expect.fail(`${error}`) };
+      const observer = { time() {}, processed() {}, erased() {}, failed: (error: unknown) => expect.fail(`${error}`) };
       const often = { lookMs: 0, idleMs: 0, leaseMs: 0, leadsPerLease: 0, restMs: 0, listMs: 0 };
       const retaining = retainLeads({ store, clock: later }, observer, ending.signal, often);
       await expect.poll(() => all('studio-2')).toEqual([]);

@@ -59,7 +59,7 @@ export function retentionContract(damages: readonly Damage[], opened: () => Open
           if (await isDone()) turnsLeft -= 1;
           if (turnsLeft === 0) ending.abort();
         },
-        passed(outcome, leads) {
+        processed(outcome, leads) {
           outcomes[outcome] = Math.max(outcomes[outcome] ?? 0, leads) || 0;
         },
         erased() {},
@@ -282,7 +282,7 @@ export function retentionContract(damages: readonly Damage[], opened: () => Open
       const [turn, ending]: [Record<string, number>, AbortController] = [{}, new AbortController()];
       const observer: RetentionObserver = {
         time() {},
-        passed() {},
+        processed() {},
         erased(studioId, leads) {
           turn[studioId] = leads;
           ending.abort();
@@ -336,7 +336,12 @@ export function retentionContract(damages: readonly Damage[], opened: () => Open
           if (ending.signal.aborted) after.push(method);
           else if (method === at) ending.abort();
         });
-        const observer = { time() {}, passed() {}, erased() {}, failed: (error: unknown) => expect.fail(`${error}`) };
+        const observer = {
+          time() {},
+          processed() {},
+          erased() {},
+          failed: (error: unknown) => expect.fail(`${error}`),
+        };
         await retainLeads({ store: through, clock: () => NOW }, observer, ending.signal, FAST);
         expect(after.length, after.join(' ')).toBeLessThan(6);
       },

@@ -49,8 +49,8 @@ test('retention counts and logs what it erases, and reports the lag of its time'
   expect(await lag()).toBe('Nan');
   observer.time(new Date(Date.now() - DAY_MS));
   expect(Number(await lag())).toBeGreaterThanOrEqual(86_400);
-  observer.passed('erased', 3);
-  observer.passed('unreadable', 2);
+  observer.processed('erased', 3);
+  observer.processed('unreadable', 2);
   observer.erased(id, 3);
   for (const _ of [1, 2]) observer.failed(new StoreUnavailable('away'));
   expect(await registry.metrics()).toMatch(

@@ -113,8 +113,8 @@ describe('the address of the database', () => {
     ['sqlite:file:x.db', /must name a file/],
     ['sqlite:~/leads.db', /has ~ or \$ in its path/],
     ['sqlite:$HOME/leads.db', /has ~ or \$ in its path/],
-    ['sqlite:/srv/leads.db ', /has a blank around the path/],
-    ['sqlite: /srv/leads.db', /has a blank around the path/],
+    ['sqlite:/srv/leads.db ', /has white space around the path/],
+    ['sqlite: /srv/leads.db', /has white space around the path/],
   ])('refuses the database address %s without repeating its password', (DATABASE_URL, fault) => {
     expect(() => readDatabaseUrl({ DATABASE_URL })).toThrow(fault);
     expect(() => readDatabaseUrl({ DATABASE_URL })).not.toThrow(/hunter2/);

@@ -11,8 +11,7 @@ import { openedStore } from '../support/patience.ts';
 import { temporaryFolder } from '../tools/processes.ts';
 import { dropDatabase, restoreDocuments } from './mongo-documents.ts';
 
-const EARLIER_RELEASE =
-  /has data of a release before 1\.2: start each release after that one first, up to 1\.2, then this one/;
+const EARLIER_RELEASE = /has data of a release before 1\.2: start each later release up to 1\.2 first, then this one/;
 
 const toPath = (name: string) => join(import.meta.dirname, name);
 

@@ -13,7 +13,7 @@ export interface StoredApiKey {
 }
 
 export interface ApiKeyWrite extends Partial<ApiKey> {
-  /** `own`: a revoked key's own id. Absent: the slot stays. */
+  /** `free`: a free slot. `own`: the key's own id, because it is revoked. Absent: the slot stays. */
   readonly slot?: 'free' | 'own';
 }
 

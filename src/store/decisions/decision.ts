@@ -2,8 +2,8 @@ import { type Actor, type AuditContext, actorIn, OF_DEPLOYMENT } from '../../dom
 import type { Act } from '../port/audit.ts';
 
 /**
- * The decision of a command about a record as read. It is pure, and made again whenever the record has changed between
- * reading and writing. If the record is too unreadable to decide, UnreadableRecord is thrown.
+ * The decision of a command about a record as read. Functions that decide are pure, and run again if the record has
+ * changed between reading and writing. They throw UnreadableRecord if a part that they need is unreadable.
  */
 export type Decision<Outcome, Write> =
   /** Nothing is written, for example because an earlier attempt, or an earlier call with the same request, was applied. */

@@ -58,9 +58,9 @@ export function decideStudio(
     ...(days &&
       days !== daysBefore && { retention: { days, since: graceFrom && graceFrom > time ? graceFrom : time } }),
   };
-  const isMoved = found && regionCode !== undefined && regionCode !== before.regionCode;
-  const noted = isMoved ? [before.regionCode, ...before.formerRegions] : [];
-  const formerRegions = [...new Set([...before.formerRegions, ...noted])];
+  const isRegionReplaced = found && regionCode !== undefined && regionCode !== before.regionCode;
+  const pastRegions = isRegionReplaced ? [before.regionCode, ...before.formerRegions] : [];
+  const formerRegions = [...new Set([...before.formerRegions, ...pastRegions])];
   const from = isOneOf(STUDIO_STATUSES, found?.status) ? found.status : null;
   const events: DecidedEvent[] = [];
   const record = (action: DecidedEvent['action'], from: string | null, to: string | null) =>
@@ -76,7 +76,7 @@ export function decideStudio(
     record('studio-retention-changed', numberText(daysBefore), numberText(days));
   return {
     outcome: { kind: 'put', studio: { ...before, ...fields, id, formerRegions } as Studio },
-    write: { ...fields, formerRegions: [...new Set(noted)] },
+    write: { ...fields, formerRegions: [...new Set(pastRegions)] },
     events,
   };
 }

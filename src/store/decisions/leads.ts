@@ -19,7 +19,7 @@ import { type DecidedEvent, type Decision, eventOfAct } from './decision.ts';
 export interface StoredLead {
   /** Null: it was erased. */
   readonly lead: Checked<Lead> | null;
-  /** The remains of it once it is erased; before that, `erasedAt` is meaningless. */
+  /** What remains of the lead after an erasure. Before that, its `erasedAt` is meaningless. */
   readonly remaining: Checked<ErasedLead>;
   /** Whether its original texts are stored. */
   readonly isCorrected: boolean;
@@ -38,7 +38,7 @@ interface ChangedFields extends Correction {
 export interface LeadWrite {
   readonly fields: ChangedFields;
   readonly pending: PendingChange;
-  /** These replace its keys; absent: it keeps them. */
+  /** Replaces the lead's keys; absent: the lead keeps them. */
   readonly keys?: StoredKeys;
   /** Its original texts; absent: they are stored already, or not needed. */
   readonly original?: OriginalFields;
@@ -64,7 +64,7 @@ export const KEY_RULE = 3;
 /** The version of release 1.2. Some of its keys are shared by different contacts. */
 const KEY_RULE_OF_1_2 = 2;
 
-/** Whether a lead rightly holds a key, reading the lead only if needed. An unreadable lead keeps all its keys. */
+/** Whether a key belongs to a lead's contact. Reads the lead only if needed. An unreadable lead keeps all its keys. */
 export function hasKey(read: () => Checked<Lead> | null, rule: KeyRule | undefined, key: string): boolean {
   if (rule?.version !== KEY_RULE_OF_1_2) return true;
   const lead = read();
@@ -168,8 +168,8 @@ export interface EnquiryWrite {
 }
 
 /**
- * Decides whether the data of a refused creation is kept at the open lead that prevented it. The lead's own fields stay
- * the same, including `updatedAt`.
+ * Decides whether the data of a refused creation is stored with the open lead that prevented it. The lead's own fields
+ * stay the same, including `updatedAt`.
  *
  * @returns null: nothing is written
  */

@@ -8,7 +8,7 @@ export interface ApiKeyCommand extends AuditContext {
   readonly keyId: string;
 }
 
-/** It has no `requestId`, because a repeated request would need the secret, which is not stored. */
+/** Has no `requestId`, because a repeated request would have to return the secret, which is not stored. */
 export interface ApiKeyReplacement extends ApiKeyCommand {
   readonly memberId: string;
   readonly secretSha256: Uint8Array;
@@ -40,7 +40,7 @@ export interface ApiKeyStore {
 
   /**
    * Returns the keys of the studio that hold one of its slots, highest id first, at most MAX_LIVE_KEYS. Every live key
-   * must be among them; others may have expired. An unreadable key is returned as readablePartsOfKey shows it.
+   * must be among them; others may have expired. An unreadable key is returned with its readable parts: see API_KEY.
    */
   listLiveApiKeys(studioId: string): Promise<ApiKey[]>;
 
@@ -49,8 +49,8 @@ export interface ApiKeyStore {
 
   /**
    * replaceApiKey must give a key a new secret and a new issuer, and store an event, in one write. Unless `expiresAt` is
-   * null, the key also gets that expiry. The old secret must be invalid when it resolves. A key that is revoked, or would
-   * be expired at `now`, must not change. An expired key that becomes live counts towards the limit like a new one.
+   * null, the key also gets that expiry. The old secret must be invalid when the call resolves. A key that is revoked, or
+   * would be expired at `now`, must not change. An expired key that becomes live counts towards the limit like a new one.
    *
    * @throws UnreadableRecord, without writing
    */

@@ -16,8 +16,9 @@ export interface AuditPart {
 
 export interface AuditStore {
   /**
-   * Returns the next events of all studios and of the deployment in a range of times: perhaps none, at most 2,200. A walk must return
-   * each event that is stored at its start exactly once, and the events of one record in their order. Skips unreadable ones.
+   * Returns the next events of all studios and of the deployment in a range of times: perhaps none, at most 2,200. A walk
+   * must return each event that was stored at its start exactly once, and the events of one record in their order. Skips
+   * unreadable ones.
    *
    * @param range excludes its end
    * @param after the `next` of the part before; null: from the start
@@ -25,8 +26,8 @@ export interface AuditStore {
   walkAuditEvents(range: { readonly start: Date; readonly end: Date }, after: string | null): Promise<AuditPart>;
 
   /**
-   * Stores an event of a studio or of the deployment before the action itself. The action writes many records, and none of them could carry the
-   * event. An event may therefore exist for an action that did not happen, but never the reverse. Does nothing if the studio does not exist.
+   * Stores an event before an action that writes many records. The event may therefore exist without the action, but not
+   * the action without the event. Does nothing if the studio does not exist.
    *
    * @param studioId OF_DEPLOYMENT: no studio
    */

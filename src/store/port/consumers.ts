@@ -1,21 +1,21 @@
 import type { Actor, AuditContext } from '../../domain/audit.ts';
 import type { Backfill, Consumer, NewConsumer } from '../../domain/consumer.ts';
 
-/** `exists`: another consumer has the name. A repetition of the same creation is `created`, and changes nothing. */
+/** `exists`: a consumer with other settings has the name. A repetition of the same creation is `created`, and changes nothing. */
 export type CreateConsumerOutcome =
   | { readonly kind: 'created'; readonly consumer: Consumer }
   | { readonly kind: 'exists' | 'limit-reached' };
 
 /**
- * The consumers of the change feed: DEFAULT_CONSUMER, which is not stored, and the stored ones. Each has a delivery for
- * each lead of its studios with changes to handle, independent of other consumers.
+ * The consumers of the change feed: DEFAULT_CONSUMER, which is not stored, and the stored ones. Each has its own delivery
+ * for each lead of its studios with changes to handle.
  *
- * The writers of leads only store a pending change. Whoever lists changes first distributes those: each becomes a delivery
- * for each consumer. Only once these are durable is the pending change acknowledged. A distributor must read these before the
- * consumers, and acknowledge one only at the revision and time that it read. Each change that resolved after a
- * consumer's creation is therefore sent to it, in that state or a later one, until it acknowledges it. This holds
- * whoever distributes, dies, or repeats old work. While many thousands are pending, a call may distribute only some, and
- * list none of the others.
+ * The writers of leads only store pending changes. Calls that list changes first distribute the pending ones: each becomes
+ * a delivery for each consumer. Only once its deliveries are durable is a pending change acknowledged. A distributor must
+ * read pending changes before the consumers, and acknowledge a pending change only at the revision and time that it read.
+ * A consumer is therefore sent each change that resolved after its creation, in that state or a later one, until it
+ * acknowledges the change. This holds whoever distributes, dies, or repeats old work. While many thousands of changes are
+ * pending, a call may distribute only some, and list none of the others.
  *
  * Changes of test studios go only to the consumers that include them.
  */
@@ -38,7 +38,7 @@ export interface ConsumerStore {
   /** Removes some deliveries of removed consumers; returns whether there may be more. */
   removeOrphans(): Promise<boolean>;
 
-  /** Replaces the backfills of a consumer. Must change nothing, and return false, unless they are the same as read. */
+  /** Replaces the backfills of a consumer. Must change nothing, and return false, unless the stored ones are still `consumer`'s. */
   putBackfills(consumer: Consumer, backfills: readonly Backfill[]): Promise<boolean>;
 
   /** Returns the lowest studio id above one, readable or not; null: there is none. */

@@ -15,7 +15,7 @@ export interface WaitingChanges {
 }
 
 export interface ConsumerChanges {
-  /** The consumer once the changes were distributed. */
+  /** The consumer as read during the distribution. */
   readonly consumer: Consumer;
   readonly changes: readonly LeadChange[];
   /** Whether all changes were distributed; otherwise there may be more. */
@@ -23,9 +23,9 @@ export interface ConsumerChanges {
 }
 
 export interface MeasuredDeliveries {
-  /** Deliveries that wait, or will after their retry time; since the first change of a waiting one. */
+  /** Deliveries that wait, or will wait from their retry time on. `since`: the first change of those that wait now. */
   readonly waiting: WaitingChanges;
-  /** Deliveries without a retry time; since the first of them was set aside. */
+  /** Deliveries set aside without a retry time. `since`: when the first of them was set aside. */
   readonly setAside: WaitingChanges;
   /** Whether all changes were distributed; otherwise more may wait. */
   readonly isComplete: boolean;
@@ -34,19 +34,19 @@ export interface MeasuredDeliveries {
 /** The deliveries of consumers. See ConsumerStore. */
 export interface DeliveryStore {
   /**
-   * Distributes pending changes. A consumer that is created afterwards receives only later ones. One call distributes
-   * some; returns whether none was left.
+   * Distributes some pending changes, and returns whether none was left. A consumer that is created after a call that
+   * returned true receives only later changes.
    */
   distributeLeadChanges(): Promise<boolean>;
 
   /**
    * Returns leads for which a consumer has deliveries, in their current, durable state, with their enquiries and
    * revision; null: the consumer was removed. Leads are ordered by their first unacknowledged change, as far as the
-   * writers' clocks agree. Must skip any number of unreadable ones. Only after thousands of those may a call return
-   * none although there are others, which later calls then return.
+   * writers' clocks agree. Must skip any number of unreadable leads. If it skips thousands of them, a call may return no
+   * lead, but later calls must then return the readable ones behind them.
    *
-   * An equal revision of a lead must come with an equal state and equal kinds. A lead that changed again since its
-   * distribution is therefore left to the next call.
+   * Two calls that return the same revision of a lead must return the same state and kinds. A lead that has changed again
+   * since its distribution is therefore left to the next call.
    */
   listDeliveries(number: Consumer['number'], limit: number): Promise<ConsumerChanges | null>;
 
@@ -66,7 +66,7 @@ export interface DeliveryStore {
    */
   setAsideDeliveries(number: Consumer['number'], leads: readonly SetAside[], now: Date): Promise<StateCounts>;
 
-  /** Requeues some deferred deliveries whose retry time has come. */
+  /** Requeues some deliveries whose retry time has come. */
   returnDeferredDeliveries(number: Consumer['number'], now: Date): Promise<void>;
 
   /** Requeues deliveries that were set aside; returns their number. @param leads at most MAX_ACKNOWLEDGEMENTS */

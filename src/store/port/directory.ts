@@ -12,7 +12,7 @@ export interface StudioPut {
   readonly quotaLimit?: number | null | undefined;
   readonly keepEnquiries?: boolean | undefined;
   readonly isTest?: boolean | undefined;
-  /** A change of it starts another grace period, not before `graceFrom`. */
+  /** A change of the days starts another grace period, not before `graceFrom`. */
   readonly retentionDays?: number | null | undefined;
   readonly graceFrom?: Date | null | undefined;
 }
@@ -39,8 +39,9 @@ export interface StudioStore {
   putStudio(studio: StudioPut, by: AuditContext): Promise<PutStudioOutcome>;
 
   /**
-   * endStudio must end a studio, and remove its members, sources and retention, in one write; a new status must be stored with an event. From
-   * then on no putStudio may change it, and no call that begins later may add a member or source. An ended studio loses those added since.
+   * endStudio must end a studio, and remove its members, sources and retention, in one write; a new status must be stored
+   * with an event. From then on, no putStudio may change the studio, and no call that begins later may add a member or
+   * source. A further endStudio removes members and sources that earlier calls have added meanwhile.
    */
   endStudio(studioId: string, by: AuditContext): Promise<EndStudioOutcome>;
 

@@ -41,9 +41,9 @@ export interface LeadChangeStore {
    * first: returns `stale` if the lead's `updatedAt` differs. Returns `unchanged`, and writes nothing, if the lead is in that
    * stage already. `updatedAt` becomes `now`, but grows by at least a millisecond.
    *
-   * - Closing must free the lead's keys in the same write. From then on, these and the given keys find the lead.
-   *   Reopening must take the given ones in the same write. It returns `already-open`, and writes nothing, if
-   *   another lead has one.
+   * - Closing must free the lead's keys in the same write. From then on, the freed and the given keys find the lead.
+   *   Reopening must take the given keys in the same write. It returns `already-open`, and writes nothing, if another
+   *   lead holds one of them.
    * - A lead that stays open, or stays closed, must keep its contact keys.
    * - Closing or reopening a lead whose contact differs from `keys.contact` returns `other-contact` and writes
    *   nothing.
@@ -58,7 +58,7 @@ export interface LeadChangeStore {
    * are equal already. Otherwise `updatedAt` grows as in changeLeadStage.
    *
    * - A new contact of an open lead must free the old keys and take the new ones in the same write. It returns
-   *   `already-open`, and writes nothing, if another lead has one.
+   *   `already-open`, and writes nothing, if another lead holds one of them.
    * - A new contact of a closed lead takes nothing. From then on, the new keys find the lead.
    * - An unchanged contact keeps its keys.
    * - The first update must store the lead's original texts, for replays.

@@ -17,12 +17,12 @@ export interface LeadCreationStore {
    * 1. If the idempotency key has created a lead in the studio, returns `replayed` (same fingerprint),
    *    `idempotency-conflict` (another one) or `erased`.
    * 2. If the lead is open and another open lead of the studio has one of its contact keys, returns `already-open`.
-   *    With `keepsEnquiry`, the enquiry is then kept at that lead as decideEnquiry decides: in one write, while that lead has the
-   *    key. The lead deduplicates by the idempotency keys that it remembers, across processes and retries.
-   *    The lead's fields stay; its change is pending in the change feed. No other outcome may keep anything.
+   *    With `keepsEnquiry`, the enquiry must then be stored with that lead as decideEnquiry decides, in one write, while the
+   *    lead holds the key. Enquiries are deduplicated by the idempotency keys that the lead remembers, across processes and
+   *    retries. The lead's fields stay, and a change is pending for it. No other outcome may store an enquiry.
    *
-   * Exactly one of any number of concurrent calls with the same idempotency key, or with a common contact key, must
-   * create. The keys of an unreadable lead must stay taken.
+   * Of concurrent calls with the same idempotency key, or with a common contact key, exactly one must create a lead. The
+   * keys of an unreadable lead must stay taken.
    *
    * @throws UnreadableRecord when the lead of the idempotency key is unreadable
    */

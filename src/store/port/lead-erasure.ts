@@ -15,8 +15,8 @@ export interface LeadErasure extends LeadCommand {
 
 export interface LeadDeletionStore {
   /**
-   * Deletes the next `limit` leads of a studio, lowest id first, with their keys, events and deliveries. It is
-   * only for test studios, because consumers are not told. The studio's event with their number is stored with the
+   * Deletes the next `limit` leads of a studio, lowest id first, with their keys, events and deliveries. Only for test
+   * studios, because consumers do not learn of it. The studio's event with the number of leads is stored with the
    * deletion, or before it.
    *
    * @returns the number of deleted leads; fewer than `limit`: there were no more
@@ -24,9 +24,9 @@ export interface LeadDeletionStore {
   deleteLeads(studioId: string, limit: number, by: AuditContext): Promise<number>;
 
   /**
-   * Deletes the tombstones of the given leads that were erased at a time or before. Must leave a lead whose changes a
-   * stored consumer has not acknowledged, or may yet receive, if they existed before the call. DEFAULT_CONSUMER does
-   * not count, because perhaps nobody ever acknowledges for it.
+   * Deletes the tombstones of those of the given leads that were erased by `erasedUntil`. Must leave a lead with changes
+   * from before the call that a stored consumer has not acknowledged, or may yet receive. DEFAULT_CONSUMER does not count,
+   * because perhaps no program acknowledges its changes.
    *
    * @returns the number of deleted leads; fewer if a response was lost
    */

@@ -62,27 +62,27 @@ export interface LeadReadStore extends PublicLeadStore, LeadCountStore {
   isLeadChangeApplied(studioId: string, leadId: string, requestId: string): Promise<boolean>;
 
   /**
-   * Lists the leads of the studio, highest id first, without their enquiries. Must skip unreadable ones, so that all
-   * others are reached. Only after hundreds of those in a row may a page have fewer than `limit` leads and a `next`.
+   * Lists the leads of the studio, highest id first, without their enquiries. Must skip unreadable ones and reach all
+   * others. Only after hundreds of unreadable ones in a row may a page have fewer than `limit` leads and a `next`.
    *
-   * With a filter, it lists only matching leads, and examines some thousand of the studio's. A page may then be short
-   * or empty, and have a `next`. If isByUpdate says so, leads are in the order of `updatedAt` and id, highest first,
-   * and `before` and `next` are positions of updatePosition. A filter by `created` may miss leads whose id does not
-   * begin with `createdAt`.
+   * With a filter, lists only matching leads, and examines some thousand of the studio's. A page may then be short or
+   * empty, and have a `next`. If isByUpdate says so, leads are in the order of `updatedAt` and id, highest first, and
+   * `before` and `next` are results of updatePosition. A filter by `created` may miss leads whose id does not begin with
+   * `createdAt`.
    */
   listLeads(studioId: string, before: string | null, limit: number, filter?: LeadFilter): Promise<Page<Lead>>;
 
   /**
-   * Lists as listLeads does, but lowest first, and with enquiries. A walk must return each lead that existed at its
-   * start exactly once. In the order of `updatedAt`, it must return each lead that matches all the time at least once.
+   * Lists as listLeads does, but lowest first, and with enquiries. A walk must return each lead that existed at its start
+   * exactly once. A walk in the order of `updatedAt` must return each lead that matches throughout at least once.
    */
   walkLeads(studioId: string, after: string | null, limit: number, filter?: LeadFilter): Promise<Page<Lead>>;
 
   /**
-   * Returns the leads of the studio with one of the contact keys. Open leads hold them; closed leads held them,
-   * or would have when last closed or corrected. With `former`, it finds the leads that had a key before a correction.
-   * Returns each lead once, in any order. If there are more than MAX_LEADS_PER_CONTACT, must return that many, open
-   * ones first. Must skip unreadable ones, but name them. Must not return another studio's leads.
+   * Returns the leads of the studio with one of the contact keys: open leads that hold it, and closed leads that held it,
+   * or would have taken it when last closed or corrected. With `former`, returns leads that had a key before a correction.
+   * Returns each lead once, in any order. If there are more than MAX_LEADS_PER_CONTACT, must return that many, open ones
+   * first. Must return only the ids of unreadable ones. Must not return another studio's leads.
    */
   findLeadsOfContact(studioId: string, contactKeys: readonly string[], former?: 'former'): Promise<LeadsOfContact>;
 

@@ -6,7 +6,7 @@ export interface StoreCommand {
   readonly size: number;
 }
 
-/** Receives slow database commands. */
+/** Receives slow database commands: those that take `fromMs` or longer. */
 export interface SlowCommands {
   readonly fromMs: number;
   /** @param shape the statement, or the collection, the method and the filter's names; nothing that a caller sent */

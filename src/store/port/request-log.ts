@@ -9,8 +9,8 @@ export interface RequestLogStore {
   listRequests(studioId: string, before: string | null, limit: number): Promise<Page<LoggedRequest>>;
 
   /**
-   * Removes requests of a studio, readable or not. Keeps the newest of those whose ids are at least `since`; without
-   * `kept`, removes all.
+   * Removes requests of a studio, readable or not. Keeps the `newest` ones of those whose ids are at least `since`;
+   * without `kept`, removes all.
    */
   removeRequests(studioId: string, kept?: { readonly since: string; readonly newest: number }): Promise<void>;
 }

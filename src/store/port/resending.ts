@@ -1,6 +1,6 @@
 import type { TimeRange } from '../../domain/lead-filter.ts';
 
-/** Leads of a studio, including erased ones: the next `limit`, lowest id first, or some by id. A range selects leads that changed in it. */
+/** Leads of a studio, including erased ones: the next `limit`, lowest id first, or some by id. `updated`: only those that last changed in the range. */
 export type SomeLeads = { readonly studioId: string; readonly updated?: TimeRange | undefined } & (
   | { readonly after: string | null; readonly limit: number }
   | { readonly leadIds: readonly string[] }
@@ -21,13 +21,14 @@ export interface ResentLeads {
 }
 
 /**
- * The pending changes of the feed, which ConsumerStore turns into deliveries. Every write that creates, changes or erases a
- * lead must store one in the same write, with a higher revision.
+ * The pending changes of the feed, which DeliveryStore turns into deliveries. Every write that creates, changes or erases
+ * a lead must also store a pending change, with a higher revision.
  */
 export interface ResendStore {
   /**
-   * Stores a pending change for leads of a studio as if they had changed, for every consumer or for one. Each must get a new revision, so that an
-   * earlier acknowledgement does not apply. A lead that cannot be resent must be reported, and not affect the others.
+   * Stores a pending change for leads of a studio as if they had changed, for every consumer or for one. Each lead must
+   * get a new revision, so that an earlier acknowledgement does not apply. A lead that cannot be resent must be reported,
+   * and not affect the others.
    *
    * @returns the numbers of resent leads, and of leads that cannot be resent
    */

@@ -2,10 +2,10 @@ import type { Actor } from '../../domain/audit.ts';
 import type { DatabaseEpoch } from '../../domain/database-epoch.ts';
 
 export interface RestoreStore {
-  /** Returns the identity of this database. If unreadable, it was never restored, or all data may be lost. */
+  /** Returns the identity of this database. An unreadable epoch counts as 0, and an unreadable `restoredTo` as 1970: any data may be lost. */
   findEpoch(): Promise<DatabaseEpoch>;
 
-  /** Notes that the database was restored, as epochAfterRestore decides, with an event in one write. Returns the new epoch. */
+  /** Stores the epoch that epochAfterRestore computes, with an event in one write, and returns it. */
   raiseEpoch(to: Date | null, now: Date, by: Actor): Promise<DatabaseEpoch>;
 
   /**

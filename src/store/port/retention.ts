@@ -11,8 +11,8 @@ export interface RetentionStore {
   findRetentionTime(): Promise<RetentionTime | null>;
 
   /**
-   * Replaces the retention time. Must change nothing, and return false, unless the version is the same as read (null: there
-   * is none). Exactly one of concurrent calls changes it. If a response was lost, it may return false for a change.
+   * Replaces the retention time. Must change nothing, and return false, unless the stored version is `version` (null:
+   * none is stored). Exactly one of concurrent calls changes it. If a response was lost, may return false for a change.
    */
   putRetentionTime(version: RetentionTime['version'] | null, time: Date): Promise<boolean>;
 }
