@@ -8,7 +8,7 @@ import { appended, type Changeable, type HistoryEntry, hasFullHistory, historyEn
 import { READ } from './queries.ts';
 import { isDuplicate, isOfDocument, isTooLarge, NotRepeatable, serverRefusal } from './server-refusal.ts';
 
-/** The decision of a change about the document that it read. */
+/** What a change decides about the document as read. */
 export type DocumentDecision<Document, Outcome> =
   /** Nothing is written. */
   | { readonly outcome: Outcome }
@@ -54,11 +54,11 @@ const GROWING = { ...READ, projection: { history: 1, appliedRequests: 1 } } as c
 
 /**
  * Changes a document exactly once, even if responses are lost. The same write stores the identity of the request in the
- * document, and does nothing if it is there already. Each retry first reads the document. A retry therefore never
- * undoes what others wrote after an earlier attempt took effect, and only one of two attempts in flight does.
+ * document, and does nothing if the document has it already. Each retry first reads the document. A retry therefore never
+ * undoes what others wrote after an earlier attempt, and only one of two attempts in flight takes effect.
  *
- * Identities are bounded, like the history. If so many changes followed that this one's may have been dropped, the
- * outcome is unknown.
+ * The number of identities is bounded, like the history. If so many changes followed that the identity may have been
+ * dropped, the outcome is unknown.
  */
 export function applyOnce<Document extends Changeable, Outcome>(
   { oldEvents }: Connection,
@@ -132,9 +132,9 @@ interface EventfulUpdate<Document> {
 }
 
 /**
- * Updates a document with events and the identity of the request. If its history cannot grow, this throws. For a change
- * without a `record`, the new events replace the history instead. If there is no room for these either, the history is
- * removed, which makes room for the update.
+ * Updates a document with events and the identity of the request. If its history cannot grow, a change with a `record`
+ * throws. Otherwise the new events replace the history. If there is no room for them either, the history is removed,
+ * which makes room for the update.
  *
  * @returns whether a document matched
  */
@@ -194,7 +194,7 @@ export class KeyedMutex {
 
   /**
    * Runs work while no other work holds any of the keys. Waiters check again each time a holder finishes. They check
-   * concurrently, so one finished creation settles all of them.
+   * concurrently, so one finished creation can answer all of them.
    *
    * @param check returns the result if the work is no longer needed; undefined otherwise
    */

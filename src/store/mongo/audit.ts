@@ -48,8 +48,8 @@ export function mongoAudit(connection: Connection): AuditStore {
           const lead = await leads.findOne({ studioId, _id: leadKey(studioId, leadId) }, HISTORY);
           return readEvents(lead?.history, { studioId, leadId }).slice(-MAX_AUDIT_EVENTS).toReversed();
         }
-        const isOfAll = studioId === OF_DEPLOYMENT;
-        const subject = await (isOfAll
+        const isOfDeployment = studioId === OF_DEPLOYMENT;
+        const subject = await (isOfDeployment
           ? feed.findOne({ _id: 'consumers' }, HISTORY)
           : studios.findOne({ _id: studioId }, HISTORY));
         let found = selectNewest(ordered(readEvents(subject?.history, { studioId })));
@@ -79,7 +79,7 @@ const MAX_EXAMINED = 2000;
 const MAX_DOCUMENTS = 50;
 const MIN_EVENTS = 1000;
 
-/** The number of documents with moved events that it reads at a time. */
+/** The maximum number of documents with moved events that are read at a time. */
 const MAX_OLD = MIN_EVENTS / MOVED_AT_ONCE;
 
 /** A collection of documents with histories. */
@@ -89,9 +89,10 @@ interface Walked {
 }
 
 /**
- * Returns a function that walks all histories by the `_id`s of their documents. A position names a collection and an `_id`, up to
- * which everything is done. With a number, only that many of the document's moved events are done. A history is read once, after
- * all events moved out of it so far. No event therefore comes twice or never, whatever is added or moved meanwhile.
+ * Returns a function that walks all histories by the `_id`s of their documents. A position names a collection and an
+ * `_id`, up to which all events were returned; with a number, only that many of the document's moved events. A history is
+ * read once, after all events that were moved out of it. No event is therefore repeated or missed, whatever is added or
+ * moved meanwhile.
  */
 function historyWalker(
   { feed, studios, apiKeys, leads, oldEvents }: Connection,
@@ -107,8 +108,9 @@ function historyWalker(
   /**
    * Reads the next events of a document: all the rest, unless too many were moved out of its history.
    *
-   * @param from the number of moved events that are done
+   * @param from the number of moved events that were returned already
    * @param enough the number of events at which a part ends
+   * @returns `moved`: the number of moved events returned so far; null: the document has no further events
    */
   async function eventsIn(
     { collection, toSubject }: Walked,
@@ -122,22 +124,22 @@ function historyWalker(
     const [$gte, $lt] = [from, moved].map((number) => oldEventsId(collection.collectionName, _id, number));
     const old = moved === undefined ? NONE : await nextSince(start, oldEvents, { _id: { $gte, $lt } }, MAX_OLD);
     const events = old.found.flatMap((each) => read(each.history));
-    if (old.isEnd && events.length < enough) return { events: [...events, ...read(history)], passed: null };
-    return { events, passed: Number(String(old.furthest).slice(-9)) + MOVED_AT_ONCE };
+    if (old.isEnd && events.length < enough) return { events: [...events, ...read(history)], moved: null };
+    return { events, moved: Number(String(old.furthest).slice(-9)) + MOVED_AT_ONCE };
   }
 
   return async (range, after) => {
-    const [, collection = 0, passed, id = ''] = /^(\d) (?:(\d+) )?(.*)$/.exec(after ?? '') ?? [];
-    const of = walked[Number(collection)] as Walked;
-    const ids = id !== '' && { _id: { [passed === undefined ? '$gt' : '$gte']: EJSON.parse(id) } };
-    const { found, furthest, isEnd } = await nextSince(range.start, of.collection, { ...ids }, MAX_DOCUMENTS);
+    const [, collection = 0, moved, id = ''] = /^(\d) (?:(\d+) )?(.*)$/.exec(after ?? '') ?? [];
+    const current = walked[Number(collection)] as Walked;
+    const ids = id !== '' && { _id: { [moved === undefined ? '$gt' : '$gte']: EJSON.parse(id) } };
+    const { found, furthest, isEnd } = await nextSince(range.start, current.collection, { ...ids }, MAX_DOCUMENTS);
     const events: AuditEvent[] = [];
     for (const each of found) {
       const text = idText(each._id);
-      const from = text === id ? Number(passed) : 0;
-      const more = await eventsIn(of, each, range, { from, enough: MIN_EVENTS - events.length });
+      const from = text === id ? Number(moved) : 0;
+      const more = await eventsIn(current, each, range, { from, enough: MIN_EVENTS - events.length });
       events.push(...more.events);
-      if (more.passed !== null) return { events, next: `${collection} ${more.passed} ${text}` };
+      if (more.moved !== null) return { events, next: `${collection} ${more.moved} ${text}` };
       if (events.length >= MIN_EVENTS) return { events, next: `${collection} ${text}` };
     }
     if (!isEnd) return { events, next: `${collection} ${idText(furthest)}` };

@@ -62,9 +62,9 @@ export const deliveriesByTime = (
 /**
  * Finds documents by the time of a change, oldest first. Some engines sort all matches instead of reading the index in
  * order, so each query would cost as much as all changed leads. Queries are therefore limited to times below a ceiling,
- * which follows the found leads. The ceiling is an estimate: if too few leads are below it, it is raised, eventually
- * beyond every time. No lead is missed, whatever its time. After a failure, which may mean too many matches, counting
- * finds the ceiling, because counting needs no order.
+ * which follows the found leads. The ceiling is an estimate. If too few leads are below it, it is raised, eventually
+ * beyond every time, so no lead is missed. After a failure, which may mean too many matches, counting finds the ceiling,
+ * because a count needs no order.
  */
 function byTime<Schema extends Document>(queued: Queued<Schema>) {
   const { collection, field, readTime, only, offset = 0, end = ACKNOWLEDGED, options } = queued;
@@ -87,7 +87,7 @@ function byTime<Schema extends Document>(queued: Queued<Schema>) {
   }
 
   async function read(filter: Filter<Schema>, options: FindOptions): Promise<Schema[]> {
-    // Set only once it has ended, because others that have not failed query at the same time.
+    // Set when the query ends, because concurrent queries may end differently: the last one counts.
     const outcome = collection.find(filter, options).toArray();
     hasFailed = await outcome.then(
       () => false,
@@ -96,7 +96,7 @@ function byTime<Schema extends Document>(queued: Queued<Schema>) {
     return outcome as Promise<Schema[]>;
   }
 
-  /** Lowers the ceiling until few documents are below it, but enough. */
+  /** Lowers the ceiling until at least `enough` documents are below it, and fewer than MAX_COUNTED. */
   async function lowerByCounting(enough: number): Promise<void> {
     let [low, high] = [offset, Math.min(ceiling.getTime(), timeByClock() + AHEAD_MS)];
     while (high - low > 1) {

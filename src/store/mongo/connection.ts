@@ -65,7 +65,7 @@ const CONCERNS = {
   readPreference: 'primary',
 } as const;
 
-/** Options that override the address's. */
+/** Options that override those in the URL. */
 const CLIENT_OPTIONS: MongoClientOptions = {
   appName: 'lead-intake',
   socketTimeoutMS: STORE_SILENCE_MS,
@@ -153,8 +153,8 @@ export async function connect(
 
     async close() {
       closing.abort();
-      const kept = preparing.then(() => indexes.ended());
-      const ended = Promise.allSettled([reconnectingClient.connecting(), kept, ...inFlight]);
+      const indexesEnded = preparing.then(() => indexes.ended());
+      const ended = Promise.allSettled([reconnectingClient.connecting(), indexesEnded, ...inFlight]);
       // Everything with a deadline has ended by then.
       await Promise.race([ended, sleep(STORE_CLOSE_MS, undefined, { ref: false })]);
       await closeClient(client);
@@ -190,8 +190,8 @@ export async function untilKnown<Outcome>(
 const backOff = (attempt: number) => sleep(MIN_BACKOFF_MS * 2 ** (attempt - 1) * (0.5 + Math.random()));
 
 /**
- * Returns a function that runs calls whose bodies may be retried after a partial attempt. Some engines abort one of
- * several commands that write many records at once in any order.
+ * Returns a `call` that retries its body after a write conflict, so the body must be repeatable. Some engines abort one
+ * of two commands that write the same records in different orders.
  */
 export const repeating =
   ({ call }: Connection): Connection['call'] =>
@@ -209,7 +209,7 @@ export const repeating =
 
 /** Throws an error that a retry would meet again. */
 export function throwIfFinal(error: unknown): void {
-  if ([NotRepeatable, UnreadableRecord, BrokenInvariant].some((own) => error instanceof own)) throw error;
+  if ([NotRepeatable, UnreadableRecord, BrokenInvariant].some((type) => error instanceof type)) throw error;
   const refusal = serverRefusal(error);
   if (refusal) throw refusal;
 }

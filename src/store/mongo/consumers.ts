@@ -36,7 +36,7 @@ export const consumersIn = async (
   checkedConsumers(((await feed.findOne({ _id: 'consumers' }, WITHOUT_HISTORY)) ?? NO_CONSUMERS).list, report);
 
 /** Returns a function that changes the list of consumers. Unreadable ones stay as stored. */
-function changeOfConsumers(connection: Connection) {
+function consumersChanger(connection: Connection) {
   const change = changer(connection, connection.feed);
   return <Outcome>(
     decide: (found: Pick<ConsumersDocument, 'list' | 'next'>) => ConsumersChange<Outcome>,
@@ -65,7 +65,7 @@ function changeOfConsumers(connection: Connection) {
 
 export function mongoConsumers(connection: Connection): ConsumerStore {
   const { feed, studios, deliveries, call, report } = connection;
-  const change = changeOfConsumers(connection);
+  const change = consumersChanger(connection);
   return {
     createConsumer: (created, by) =>
       change<CreateConsumerOutcome>(({ list, next }) => {

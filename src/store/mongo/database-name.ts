@@ -1,7 +1,7 @@
 import { createRequire } from 'node:module';
 import type { MongoClient } from 'mongodb';
 
-/* The settings load this module, because the address is one of them. The driver is only loaded for a MongoDB address. */
+/* Every process that reads DATABASE_URL loads this module, but only a MongoDB address loads the driver. */
 const load = createRequire(import.meta.url);
 
 const DEFAULT_NAME = 'lead-intake';

@@ -38,7 +38,7 @@ interface Delivered {
   readonly isCurrent: boolean;
 }
 
-/** The maximum number of deferred deliveries that return at a time. */
+/** The maximum number of deferred deliveries that are requeued at a time. */
 const MAX_RETURNED = 100;
 
 /**
@@ -69,9 +69,9 @@ function deliveryReader(connection: Connection) {
   }
 
   /**
-   * Determines which deliveries have all changes of their leads. A lead with an undistributed change has more.
-   * Otherwise a delivery with the lead's revision has all. A delivery with another revision may have been raised before
-   * its lead was read, so it is read again.
+   * Determines which deliveries have all changes of their leads. A lead with an undistributed change has more changes.
+   * Otherwise a delivery with the lead's revision has all. A delivery with another revision is read again, because a
+   * distribution may have raised it before its lead was read.
    */
   async function current(found: readonly Omit<Delivered, 'isCurrent'>[]): Promise<Delivered[]> {
     const withPending = found.map((each) => ({ ...each, pending: each.lead && pendingFromDocument(each.lead) }));
@@ -135,11 +135,11 @@ export function mongoDeliveries(connection: Connection, { distribute, distribute
   const { deliveries, call } = connection;
   const { applyTo, takeBack } = deliveryChanger(connection);
   const findReader = deliveryReader(connection);
-  // Separate from the queues that read, because each has its own ceiling.
+  // Separate from the readers' queues, because each queue has its own ceiling.
   const findQueues = cachedByConsumer((number) => ({
     waiting: deliveriesByTime(connection, number),
-    parked: deliveriesByTime(connection, number, { offset: SET_ASIDE, end: new Date(HANDLED) }),
-    aside: deliveriesByTime(connection, number, { offset: DEFERRED, end: new Date(HANDLED) }),
+    withoutRetry: deliveriesByTime(connection, number, { offset: SET_ASIDE, end: new Date(HANDLED) }),
+    setAside: deliveriesByTime(connection, number, { offset: DEFERRED, end: new Date(HANDLED) }),
   }));
   return {
     distributeLeadChanges: () => call(distributeSome),
@@ -154,14 +154,14 @@ export function mongoDeliveries(connection: Connection, { distribute, distribute
     measureDeliveries: (number, bound) =>
       call(async () => {
         const { isComplete } = await distribute();
-        const { waiting, parked } = findQueues(number);
-        const [[first], [firstParked]] = [await waiting.first(1), await parked.first(1)];
+        const { waiting, withoutRetry } = findQueues(number);
+        const [[first], [firstSetAside]] = [await waiting.first(1), await withoutRetry.first(1)];
         const count = (due: object) => deliveries.countDocuments({ consumer: number, due }, { limit: bound });
         return {
           waiting: { leads: await count({ $lt: new Date(SET_ASIDE) }), since: first?.since ?? null },
           setAside: {
             leads: await count({ $gte: new Date(SET_ASIDE), $lt: new Date(HANDLED) }),
-            since: firstParked ? new Date(firstParked.due.getTime() - SET_ASIDE) : null,
+            since: firstSetAside ? new Date(firstSetAside.due.getTime() - SET_ASIDE) : null,
           },
           isComplete,
         };
@@ -202,14 +202,14 @@ export function mongoDeliveries(connection: Connection, { distribute, distribute
 
     takeBackDeliveries: (number, leads) =>
       call(async () => {
-        const isAside = { ...filterNamed(number, leads), due: { $gte: new Date(DEFERRED), $lt: new Date(HANDLED) } };
-        return takeBack(await deliveries.find(isAside, READ).toArray());
+        const setAside = { ...filterNamed(number, leads), due: { $gte: new Date(DEFERRED), $lt: new Date(HANDLED) } };
+        return takeBack(await deliveries.find(setAside, READ).toArray());
       }),
 
     listDeliveriesSetAside: (number, after, limit) =>
       call(async () => {
         const position = after && { since: after.due, _id: deliveryKey(number, leadKey(after.studioId, after.leadId)) };
-        const found = await findQueues(number).aside.behind(position, limit);
+        const found = await findQueues(number).setAside.behind(position, limit);
         return found.map(({ _id: { studioId, id }, revision, reason = '', attempts = 0, due }) => {
           const lead = { studioId, leadId: id.toString(), revision };
           return { ...lead, reason, attempts, due, retryAt: toRetryTime(due) };

@@ -19,9 +19,9 @@ import type { StudioReads } from './collections.ts';
 import type { Connection } from './connection.ts';
 import {
   AFTER_ALL_STUDIOS,
+  FIELDS_OF_1_2,
   fieldsIn,
   findEntry,
-  NOTHING_DUE,
   readMember,
   readSource,
   STUDIO_FIELDS,
@@ -102,7 +102,7 @@ function studioPutter(connection: Connection): DirectoryStore['putStudio'] {
         const { outcome, events } = decision;
         const { formerRegions, ...fields } = decision.write;
         if (!found) {
-          const empty = { regionCode: null, quotaLimit: null, ...NOTHING_DUE, members: {}, sources: {} };
+          const empty = { regionCode: null, quotaLimit: null, ...FIELDS_OF_1_2, members: {}, sources: {} };
           // If the studio was created concurrently, this fails, and the retry changes it.
           return { outcome, insert: { _id: put.id, ...empty, ...fields } as StudioDocument, events };
         }
@@ -114,7 +114,7 @@ function studioPutter(connection: Connection): DirectoryStore['putStudio'] {
     });
 }
 
-/** Ends studios. The next call removes entries of calls that began before. */
+/** Ends studios. A further call removes the members and sources that earlier calls have added meanwhile. */
 function studioEnder(connection: Connection): DirectoryStore['endStudio'] {
   const change = changer(connection, connection.studios);
   return (studioId, by) =>

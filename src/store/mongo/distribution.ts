@@ -26,8 +26,8 @@ function deliveryWriter({ deliveries }: Connection) {
   return deliver;
 
   /**
-   * Writes deliveries, and returns which of them are certainly stored with at least their revision. A stored one with a
-   * lower revision is raised; one that was acknowledged at a lower revision starts anew.
+   * Writes deliveries, and returns which of them are certainly stored with at least their revision. A stored delivery
+   * with a lower revision is raised, or is replaced if it was acknowledged.
    */
   async function deliver(
     documents: readonly DeliveryDocument[],
@@ -35,7 +35,7 @@ function deliveryWriter({ deliveries }: Connection) {
     const stored = new Set<string>();
     for (let index = 0; index < documents.length; index += MAX_DELIVERIES) {
       const part = documents.slice(index, index + MAX_DELIVERIES);
-      // The leads of these refusals already have a delivery.
+      // The leads of refused deliveries already have one.
       const refusals = await insertEach(deliveries, part, [DUPLICATE]);
       const refused = new Set(refusals.map(({ index }) => part[index] as DeliveryDocument));
       for (const document of part) if (!refused.has(document)) stored.add(deliveryText(document._id));
@@ -50,13 +50,13 @@ function deliveryWriter({ deliveries }: Connection) {
       const times = Object.entries(kinds).map(([kind, time]) => [`kinds.${kind}`, time]);
       const update = {
         $set: { revision, ...Object.fromEntries(times) },
-        ...(isOnlyResent(document.kinds) ? { $min: { since } } : { $min: { since, due }, $unset: WAS_ASIDE }),
+        ...(isOnlyResent(document.kinds) ? { $min: { since } } : { $min: { since, due }, $unset: SET_ASIDE_FIELDS }),
       } as UpdateFilter<DeliveryDocument>;
       const filter = { ...lowerThan(document), due: { $not: IS_HANDLED } };
       return [{ updateOne: { filter, update } }, createReplacement(document, { due: IS_HANDLED })];
     });
     const { refused } = await updateEach(deliveries, updates);
-    // Their kinds are unreadable, so they are replaced.
+    // Refused updates: the stored kinds are unreadable, so the whole delivery is replaced.
     const unreadable = [...refused].map((index) => documents[Math.floor(index / 2)] as DeliveryDocument);
     await updateEach(
       deliveries,
@@ -73,13 +73,13 @@ function deliveryWriter({ deliveries }: Connection) {
 }
 
 /** The fields of a delivery that was set aside. */
-const WAS_ASIDE = { attempts: 1, reason: 1 } as const;
+const SET_ASIDE_FIELDS = { attempts: 1, reason: 1 } as const;
 
 const lowerThan = ({ _id, studioId, revision }: DeliveryDocument) => ({ _id, studioId, revision: { $lt: revision } });
 
 const createReplacement = (document: DeliveryDocument, condition: Filter<DeliveryDocument> = {}) => {
   const { _id, studioId, ...delivery } = document;
-  const update = { $set: delivery, $unset: WAS_ASIDE };
+  const update = { $set: delivery, $unset: SET_ASIDE_FIELDS };
   return { updateOne: { filter: { ...lowerThan(document), ...condition }, update } };
 };
 
@@ -102,7 +102,7 @@ export function distribution(connection: Connection) {
     const $in = [...new Set(found.map(({ studioId }) => studioId))];
     const tests = await studios.find({ _id: { $in }, isTest: true }, ID_ONLY).toArray();
     const testIds = new Set(tests.map(({ _id }) => _id));
-    const each = found.map((lead) => {
+    const toDeliver = found.map((lead) => {
       const [pending, createdAt] = [pendingFromDocument(lead), timeOrNone(lead.createdAt)];
       const which = { id: lead.studioId, isTest: testIds.has(lead.studioId) };
       const documents = to.flatMap((consumer) => {
@@ -111,8 +111,8 @@ export function distribution(connection: Connection) {
       });
       return { lead, documents };
     });
-    const delivered = await deliver(each.flatMap(({ documents }) => documents));
-    const acknowledged = each.filter(({ documents }) => documents.every(delivered.has));
+    const delivered = await deliver(toDeliver.flatMap(({ documents }) => documents));
+    const acknowledged = toDeliver.filter(({ documents }) => documents.every(delivered.has));
     // A lead whose update the database refuses stays pending, although its deliveries exist.
     await updateEach(
       leads,
@@ -140,8 +140,8 @@ export function distribution(connection: Connection) {
 
   return {
     /**
-     * Distributes pending changes; returns to whom, and whether none is left. Concurrent callers share a run, because
-     * each would otherwise read and write the same.
+     * Distributes pending changes; returns the consumers, and whether no change is left. Concurrent callers share a run,
+     * because each would otherwise read and write the same.
      */
     distribute: oneAtATime(distribute, STORE_CALL_MS),
 
@@ -153,9 +153,9 @@ export function distribution(connection: Connection) {
   };
 }
 
-/** Returns an update that acknowledges a delivered change if it is unchanged since read. Other invalid parts of it stay. */
+/** Returns an update that acknowledges a delivered change if it is still as read. Other invalid parts of the change stay. */
 function createAcknowledgement({ _id, studioId, changes }: LeadDocument) {
-  // An array with a time is no pending change, and is removed: the lead is sent with its next change.
+  // An array is no pending change, and is removed. The lead is sent again with its next change.
   const { filter, update } = Array.isArray(changes)
     ? { filter: { changes: { $size: changes.length } }, update: { $unset: { changes: 1 } } }
     : {

@@ -76,7 +76,7 @@ export interface StudioDocument
 }
 
 /** Release 1.2 reads these fields of each studio, and does not start without them. */
-export const NOTHING_DUE = { claimVersion: CONTACT_RULE_VERSION, renewal: null } as const;
+export const FIELDS_OF_1_2 = { claimVersion: CONTACT_RULE_VERSION, renewal: null } as const;
 
 /** The fields of a studio's record; the rest of the document may be large. */
 export const STUDIO_FIELDS = Object.fromEntries(Object.keys(STUDIO.fields).map((name) => [name, 1] as const));

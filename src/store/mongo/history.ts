@@ -34,11 +34,11 @@ export interface OldEventsDocument {
 /** The number of events moved at once. */
 export const MOVED_AT_ONCE = 100;
 
-/** The number of events at which a history is full. As many as a list returns always stay in it. */
+/** The number of events at which a history is full. The events that a list may return always stay in the history. */
 const FULL = MAX_AUDIT_EVENTS + MOVED_AT_ONCE;
 export const hasFullHistory = ($exists: boolean) => ({ [`history.${FULL - 1}`]: { $exists } });
 
-/** Returns the `_id` for events moved out of a history, given how many were moved before. These `_id`s are in the events' order. */
+/** Returns the `_id` for events moved out of a history. @param moved the number moved earlier, so that the `_id`s are in the events' order */
 export const oldEventsId = (collection: string, _id: unknown, moved: unknown): string =>
   `${collection} ${BSON.EJSON.stringify(_id, { relaxed: false })} ${String(moved).padStart(9, '0')}`;
 
@@ -59,8 +59,8 @@ export const historyEntry = ({ memberId, caller, callId, ...event }: DecidedEven
 const MOVABLE = { ...READ, projection: { history: 1, moved: 1 } } as const;
 
 /**
- * Moves the oldest events out of a document's full history. It first stores them elsewhere, and only then removes them,
- * unless others have done either.
+ * Moves the oldest events out of a document's full history. First stores them elsewhere, and only then removes them;
+ * either step may have been done by others.
  */
 export async function makeRoom<Document extends Changeable>(
   collection: Collection<Document>,

@@ -200,7 +200,7 @@ export function indexKeeper(access: IndexAccess) {
         );
     },
 
-    /** Must be called when a server is lost, or changes its role, because the next one may lack an index. */
+    /** Must be called when a server is lost, or changes its role, because the next server may lack an index. */
     forget: () => checks.clear(),
 
     /** Builds the indexes, and then checks them until the signal aborts. Never rejects. */

@@ -57,7 +57,7 @@ export function mongoLeadDeletion(connection: Connection): LeadDeletionStore {
         const condition = { ...isErased, ...(consumers.length > 0 && { $or: isDistributed }) };
         const some = { ...condition, _id: { $in: leadIds.map((leadId) => leadKey(studioId, leadId)) } };
         const found = await leads.find(some as object, { ...READ, projection: { moved: 1 } }).toArray();
-        // Only now, because an undistributed lead could be distributed after the search for its deliveries.
+        // Deliveries are read after the leads, because an undistributed lead could be distributed after a search for its deliveries.
         const $in = consumers.flatMap(({ number }) => found.map(({ _id }) => deliveryKey(number, _id)));
         const isUnhandled = { studioId, _id: { $in }, due: { $not: { $gte: new Date(HANDLED) } } };
         const waiting = $in.length > 0 ? await deliveries.find(isUnhandled, ID_ONLY).toArray() : [];
@@ -71,7 +71,7 @@ export function mongoLeadDeletion(connection: Connection): LeadDeletionStore {
   };
 }
 
-/** Deletes the leads that meet a condition. Returns which of the given ones are gone. */
+/** Deletes those of the given leads that meet a condition. Returns the ids of those that no longer exist. */
 type LeadRemover = (found: readonly Pick<LeadDocument, '_id' | 'moved'>[], condition: object) => Promise<LeadKey[]>;
 
 /** The number of documents with old events in which a call looks for leftovers of earlier calls. */
@@ -100,7 +100,7 @@ function leadRemover({ leads, oldEvents }: Connection): LeadRemover {
     await leads.deleteMany({ ...condition, _id: { $in: ids } } as object, OF_MANY);
     const withOldEvents = [
       ...found.flatMap(({ _id, moved }) => (moved === undefined ? [] : _id)),
-      // A fault there must not keep these leads' events.
+      // If that fails, the events of these leads are deleted all the same.
       ...(await someWithOldEvents().catch(() => [])),
     ];
     const all = [...ids, ...withOldEvents];

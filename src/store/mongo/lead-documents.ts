@@ -47,9 +47,8 @@ export interface LeadDocument extends Omit<Lead, 'id' | 'sourceId' | 'enquiries'
   readonly _id: LeadKey;
   readonly sourceId: UUID | null;
   /**
-   * The uniqueness keys of an open lead; no two leads of a studio may share one. For a closed lead, the keys that find it, each
-   * with the lead's id, so that it is unique. Keys of former contacts contain the id as well. For an erased lead, a
-   * string with its id.
+   * The uniqueness keys of an open lead; no two leads of a studio may share one. For a closed lead, the keys that find it,
+   * each made unique by the lead's id, as are the keys of former contacts. For an erased lead, a string with its id.
    */
   readonly openContactKey: string | readonly string[];
   readonly contactRule?: KeyRule;
@@ -145,14 +144,14 @@ export function createUpdate(leadId: string, { fields, pending, keys, original, 
   return { $set, ...(isErasure && { $unset: PERSONAL }) } as UpdateFilter<LeadDocument>;
 }
 
-/* Reads documents. Types state what this release writes. Each is checked, because the database may hold other values. */
+/* The types of documents state what this release writes. The functions below check each value, because the database may hold others. */
 
 export interface WithPendingChange {
   readonly changes: ChangesDocument;
   readonly createdAt: Date;
 }
 
-/** Returns the pending change of a lead as read. Parts that this service did not write count as its creation's. */
+/** Returns the pending change of a lead as read. An invalid part is replaced by the one that a new lead has. */
 export function pendingFromDocument({ changes, createdAt: created }: WithPendingChange): PendingChange {
   const { revision, since, kinds } = Object(changes);
   return {
@@ -170,7 +169,7 @@ export const leadFromDocument = (document: LeadDocument): Checked<Lead> => check
 export const presentLeadFromDocument = (document: LeadDocument): Checked<Lead> | null =>
   isErased(document) ? null : leadFromDocument(document);
 
-/** Returns the same with the lead's enquiries. */
+/** Returns what presentLeadFromDocument returns, with the lead's enquiries. */
 export const enquiredLeadFromDocument = (document: LeadDocument): Checked<Lead> | null =>
   withEnquiries(presentLeadFromDocument(document), Object(document.original).enquiries);
 
@@ -222,7 +221,7 @@ export function leadIn({ _id, ...fields }: LeadDocument): Unchecked<Lead> {
   const { studioId, contact, stage, createdAt, updatedAt, apiKeyId } = fields;
   return {
     id: uuidText(_id?.id),
-    // Documents are found by either of the two, so they must agree.
+    // Documents are found by either of the two studio ids, so these must agree.
     studioId: studioId === _id?.studioId ? studioId : undefined,
     ...textsIn(fields),
     contact,
@@ -233,7 +232,7 @@ export function leadIn({ _id, ...fields }: LeadDocument): Unchecked<Lead> {
   };
 }
 
-/** Returns the outcome for a lead that already has a contact; only its id must be readable. @throws UnreadableRecord */
+/** Returns the outcome for a contact that a lead already holds. Only the lead's id must be readable. @throws UnreadableRecord */
 export function alreadyOpen(holder: LeadDocument): { readonly kind: 'already-open'; readonly leadId: string } {
   const lead = leadFromDocument(holder);
   if (lead instanceof UnreadableRecord && lead.field === 'id') throw lead;

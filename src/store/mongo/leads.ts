@@ -51,7 +51,7 @@ interface Creation extends CreationOptions {
   readonly lead: Lead;
   readonly keys: LeadKeys;
   readonly isKeySeen: boolean;
-  /** The leads at which attempts may have kept its enquiry. */
+  /** The leads with which attempts may have stored its enquiry. */
   readonly attemptedAt: LeadKey[];
 }
 
@@ -61,16 +61,17 @@ function leadCreator(connection: Connection): LeadCreationStore['createLead'] {
   const inserts = batchedInserts(connection);
   const findConflict = conflictReader(connection);
   const { refuse, refusedBefore } = creationRefuser(connection);
-  const isFreed = staleKeyReleaser(connection);
+  const releaseStaleKeys = staleKeyReleaser(connection);
   const seenKeys = recentNames();
 
-  /** Returns the stored or resulting outcome; undefined: nothing conflicts now, or the conflicting lead has changed. */
+  /** Returns the outcome if the creation conflicts with a stored lead; undefined: it does not, or that lead has changed. */
   async function findOutcome(creation: Creation, deadline: AbortSignal): Promise<CreateLeadOutcome | undefined> {
     const before = creation.attemptedAt.length > 0 && (await refusedBefore(creation));
     if (before) return before;
     const conflict = await findConflict(creation.lead, creation.keys, deadline);
     if (!conflict || !('_id' in conflict)) return conflict;
-    return (await isFreed(conflict, creation.keys.contactKeys)) ? undefined : refuse(creation, conflict, deadline);
+    const isReleased = await releaseStaleKeys(conflict, creation.keys.contactKeys);
+    return isReleased ? undefined : refuse(creation, conflict, deadline);
   }
 
   function create(creation: Creation, deadline: AbortSignal): Promise<CreateLeadOutcome> {
@@ -109,7 +110,7 @@ function leadCreator(connection: Connection): LeadCreationStore['createLead'] {
       return mutex.run(
         names,
         () => create(creation, deadline),
-        // It may keep an enquiry. If that fails, the creation is attempted like any other.
+        // May store an enquiry. If that fails, the creation is attempted like any other.
         () =>
           findOutcome(creation, deadline).catch((error) => {
             deadline.throwIfAborted();
@@ -121,8 +122,8 @@ function leadCreator(connection: Connection): LeadCreationStore['createLead'] {
 }
 
 /**
- * Returns a function that releases some keys of an open lead, unless it has one of them by its contact. They
- * still find the lead. Returns whether the lead no longer conflicts, or has changed since it was read.
+ * Returns a function that releases some keys of an open lead, unless one of them belongs to its contact. The released
+ * keys still find the lead. Returns whether the lead no longer conflicts, or has changed since it was read.
  */
 const staleKeyReleaser =
   ({ leads }: Connection) =>
@@ -144,22 +145,22 @@ interface RefusedCreation {
 }
 
 /**
- * Refuses creations because of an open lead, and keeps them there as enquiries, in one write of the lead as read. If the
- * lead has changed since, it may be closed, and the creation starts over. First it finds out whether an earlier attempt has
- * kept an enquiry, whatever the lead is now. Otherwise it could create a lead, or keep the same enquiry at another one.
+ * Refuses creations because of an open lead, and stores them with it as enquiries, in one write of the lead as read. If
+ * the lead has changed since, it may be closed, and the creation starts over. A creation that starts over first finds out
+ * whether an earlier attempt has stored an enquiry. Otherwise it could also create a lead, or store the enquiry twice.
  */
 function creationRefuser({ leads }: Connection) {
   const writes = requestBatcher<RefusedCreation, Promise<boolean>>(async (requests) => {
     // Only requests that read the same state share a write. In another state, the lead may no longer prevent them.
     const toState = ({ holder: { _id, changes } }: RefusedCreation) => `${keyText(_id)} ${Object(changes).revision}`;
     const byState = Map.groupBy(requests, toState);
-    const kept = new Map([...byState].map(([state, each]) => [state, keepAt(each)]));
-    await Promise.allSettled(kept.values());
-    return requests.map((request) => kept.get(toState(request)) as Promise<boolean>);
+    const written = new Map([...byState].map(([state, each]) => [state, storeEnquiries(each)]));
+    await Promise.allSettled(written.values());
+    return requests.map((request) => written.get(toState(request)) as Promise<boolean>);
   });
 
-  /** Keeps creations as enquiries of one lead. Returns whether it was still as all of them had read it. */
-  async function keepAt(requests: readonly RefusedCreation[]): Promise<boolean> {
+  /** Stores creations as enquiries of one lead. Returns whether the lead was still as all of them had read it. */
+  async function storeEnquiries(requests: readonly RefusedCreation[]): Promise<boolean> {
     const [{ holder }] = requests as [RefusedCreation];
     let target = enquiryTargetFromDocument(holder);
     let last: EnquiryWrite | null = null;
@@ -174,7 +175,7 @@ function creationRefuser({ leads }: Connection) {
     try {
       return (await leads.updateOne({ studioId, _id, ...asRead(holder) }, update)).matchedCount === 1;
     } catch (error) {
-      // A document without room keeps nothing, and the lead stays open.
+      // A document without room gets no enquiry. The lead is open all the same.
       if (isOfDocument(error)) return true;
       throw error;
     }
@@ -188,7 +189,7 @@ function creationRefuser({ leads }: Connection) {
       return (await writes.submit({ creation, holder }, deadline)) ? outcome : undefined;
     },
 
-    /** Returns the refusal of an earlier attempt that kept an enquiry; undefined: none did. */
+    /** Returns the refusal of an earlier attempt that stored an enquiry; undefined: none did. */
     async refusedBefore({ lead: { studioId }, keys, attemptedAt }: Creation) {
       const found = await leads.find({ studioId, _id: { $in: attemptedAt } }, WITHOUT_HISTORY).toArray();
       const holder = found.find((each) =>
@@ -207,12 +208,12 @@ const batchedInserts = ({ leads }: Connection) =>
   });
 
 /**
- * Finds what conflicts with a new lead: an earlier creation with its idempotency key, or else a lead with its contact, as it
- * is stored.
+ * Finds what conflicts with a new lead: an earlier creation with its idempotency key, or else a lead that holds its
+ * contact, as stored.
  *
- * Usually it is the key. If the key has no lead, this reads by contact, and then by key once more. A lead may be
- * committed between these reads, and the caller's own lead must not count as another one. Without the second read by
- * key:
+ * Usually an earlier creation conflicts. If the key has no lead, this reads by contact, and then by key once more. A lead
+ * may be committed between these reads, and the caller's own lead must not count as another one. Without the second read
+ * by key:
  *
  * 1. A and B are the same creation: one caller, one idempotency key, one contact. They may be a request and its retry
  *    at another core, or two attempts of one insert whose response was lost.
@@ -231,7 +232,7 @@ const batchedInserts = ({ leads }: Connection) =>
 function conflictReader({ leads }: Connection) {
   const byKey = leadFinder<{ readonly studioId: string; readonly idempotencyKey: string }>(leads, {
     toFilter: (keys) =>
-      ofEachStudio(keys, (ofStudio) => ({
+      filterByStudio(keys, (ofStudio) => ({
         'idempotency.key': { $in: ofStudio.map(({ idempotencyKey }) => new UUID(idempotencyKey)) },
       })),
     toNames: ({ studioId, idempotency }) => [`${studioId} ${idempotency.key}`],
@@ -239,7 +240,7 @@ function conflictReader({ leads }: Connection) {
   });
   const byContact = leadFinder<{ readonly studioId: string; readonly keys: readonly string[] }>(leads, {
     toFilter: (contacts) =>
-      ofEachStudio(contacts, (ofStudio) => ({ openContactKey: { $in: ofStudio.flatMap(({ keys }) => keys) } })),
+      filterByStudio(contacts, (ofStudio) => ({ openContactKey: { $in: ofStudio.flatMap(({ keys }) => keys) } })),
     toNames: ({ studioId, openContactKey }) => [openContactKey].flat().map((key) => `${studioId} ${key}`),
     wanted: ({ studioId, keys }) => keys.map((key) => `${studioId} ${key}`),
   });
@@ -292,19 +293,19 @@ export const leadFinder = <Request>(
   );
 
 /** Groups a filter by studio. Otherwise the database would look up every value in every studio. */
-function ofEachStudio<Request extends { readonly studioId: string }>(
+function filterByStudio<Request extends { readonly studioId: string }>(
   requests: readonly Request[],
   wanted: (ofStudio: readonly Request[]) => Filter<LeadDocument>,
 ): Filter<LeadDocument> {
   const byStudio = Map.groupBy(requests, ({ studioId }) => studioId);
-  const each = [...byStudio].map(([studioId, ofStudio]) => ({ studioId, ...wanted(ofStudio) }));
-  return each.length === 1 && each[0] ? each[0] : { $or: each };
+  const filters = [...byStudio].map(([studioId, ofStudio]) => ({ studioId, ...wanted(ofStudio) }));
+  return filters.length === 1 && filters[0] ? filters[0] : { $or: filters };
 }
 
 /** Returns a function that carries out decisions about leads. */
 function leadWriter(connection: Connection) {
   const { leads, indexes } = connection;
-  const isFreed = staleKeyReleaser(connection);
+  const releaseStaleKeys = staleKeyReleaser(connection);
   const change = changer(connection, leads);
   return <Command extends LeadCommand, Outcome>(decide: Decide<StoredLead, Command, Outcome, LeadWrite>) =>
     (command: Command): Promise<Outcome> => {
@@ -318,10 +319,10 @@ function leadWriter(connection: Connection) {
         requestId,
         async onDuplicate() {
           const openContactKey = { $in: taken.map(openKey) };
-          // The lead itself may have some of them, by this change or a concurrent one.
+          // The lead itself may hold some of the keys, by this change or a concurrent one.
           const found = await leads.find({ studioId, openContactKey }, WITHOUT_HISTORY).toArray();
           const holder = found.find((each) => !_id.id.equals(each._id.id));
-          if (!holder || (await isFreed(holder, taken))) return undefined;
+          if (!holder || (await releaseStaleKeys(holder, taken))) return undefined;
           return alreadyOpen(holder) as Outcome;
         },
         async decide(found, isApplied) {
@@ -332,7 +333,7 @@ function leadWriter(connection: Connection) {
           if (!write) return { outcome, where };
           if (write.keys?.isOpen) await indexes.expectValid('leads');
           taken = write.keys?.contactKeys ?? [];
-          // An erasure must not fail because of a history that cannot grow, so it replaces the history.
+          // If the history cannot grow, an erasure replaces it, because it must not fail.
           const record = write.isErasure ? undefined : ({ kind: 'lead', studioId, id: leadId } as const);
           return { outcome, where, update: createUpdate(leadId, write), events, record };
         },

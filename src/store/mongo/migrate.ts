@@ -11,8 +11,8 @@ import { isInserted } from './server-refusal.ts';
 const SCHEMA_VERSION = 2;
 
 /**
- * Migrates a database of release 1.2 to this release, and notes that in it. Cores of 1.2 may run meanwhile. It may be
- * repeated after any part of it.
+ * Migrates a database of release 1.2 to this release, and stores the schema version at the end. Cores of 1.2 may run
+ * meanwhile. An interrupted migration may be repeated.
  *
  * @returns why the database is refused, if it is
  */

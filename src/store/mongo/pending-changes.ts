@@ -46,7 +46,7 @@ export function mongoLeadChanges({ leads, call, report }: Connection): ResendSto
         const read = await leads.find(filterSome(some), { ...PENDING, sort: { _id: 1 }, limit }).toArray();
         const found = read.filter(({ updatedAt }) => isIn(updatedAt, some.updated));
         let skipped = 0;
-        // A lead that has changed meanwhile may be resent only to another consumer.
+        // A lead that has changed meanwhile is tried again: the change may only have resent it to another consumer.
         let rest: readonly LeadDocument[] = found;
         for (let attempt = 0; rest.length > 0; attempt += 1) {
           if (attempt === MAX_ATTEMPTS) throw new StoreUnavailable('leads change while they are sent again');
@@ -62,9 +62,9 @@ export function mongoLeadChanges({ leads, call, report }: Connection): ResendSto
 }
 
 /**
- * Returns a condition that this service has not changed the lead since it was read: its revision is the same. If the
- * lead was acknowledged since, its next pending change names too many kinds, never too few. An invalid revision may not equal
- * itself once read. The condition then accepts any revision that this service did not write.
+ * Returns a condition that this service has not changed the lead since it was read: its revision is the same. If the lead
+ * was acknowledged since, its next pending change names too many kinds, never too few. An invalid revision may not equal
+ * itself once read, so any revision that this service did not write is then accepted.
  */
 export function unchangedSince(changes: ChangesDocument): object {
   if (!isPlainObject(changes)) return {};

@@ -39,13 +39,13 @@ export const leadKey = (studioId: string, leadId: string): LeadKey => ({ studioI
 
 export const keyText = ({ studioId, id }: LeadKey): string => `${studioId} ${id}`;
 
-/** Returns a condition for records by their `_id`s. It names their studios, so that a cluster asks only the shards that have them. */
+/** Returns a condition for records by their `_id`s. Names their studios, so that a cluster asks only the shards that have them. */
 export const among = <Id extends { readonly studioId: string }>(ids: readonly Id[]) => ({
   studioId: { $in: [...new Set(ids.map(({ studioId }) => studioId))] },
   _id: { $in: ids },
 });
 
-/** Returns a condition for the `_id`s of a studio's leads above one and below another; null or undefined: without that bound. */
+/** Returns a condition for the `_id`s of a studio's leads between two ids; null or undefined: without that bound. */
 export const leadIdsBetween = (studioId: string, above?: string | null, below?: string | null) => ({
   ...(above ? { $gt: leadKey(studioId, above) } : { $gte: leadKey(studioId, LOWEST_ID) }),
   ...(below ? { $lt: leadKey(studioId, below) } : { $lte: leadKey(studioId, HIGHEST_ID) }),

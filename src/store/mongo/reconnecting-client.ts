@@ -81,7 +81,7 @@ export class WrongServer extends StoreUnavailable {}
 /**
  * Returns a function that throws WrongServer if a client's server must not be used. If no server is in the address's
  * replica set, the driver only reports that it finds none. With `directConnection`, the driver takes any member of a
- * replica set. It then asks even a secondary to answer reads, which lags behind.
+ * replica set, and reads even from a secondary, which lags behind.
  */
 export function serverCheck(client: MongoClient): () => void {
   let isOtherMember = false;
@@ -96,9 +96,9 @@ export function serverCheck(client: MongoClient): () => void {
   return () => {
     if (isOtherMember) throw new WrongServer(NOT_PRIMARY);
     if (!replicaSet || found.size === 0 || found.has(replicaSet)) return;
-    const own = [...found].join(' or ');
+    const actual = [...found].join(' or ');
     throw new WrongServer(
-      `the replica set of the server is ${own}, and that of the address ${replicaSet}: correct replicaSet`,
+      `the replica set of the server is ${actual}, and that of the address ${replicaSet}: correct replicaSet`,
     );
   };
 }
@@ -147,7 +147,7 @@ async function withinDeadline<Result>(body: (deadline: AbortSignal) => Promise<R
   try {
     return await Promise.race([body(deadline.signal), timeout]);
   } catch (error) {
-    const isOwn = [StoreUnavailable, UnreadableRecord, BrokenInvariant].some((own) => error instanceof own);
+    const isOwn = [StoreUnavailable, UnreadableRecord, BrokenInvariant].some((type) => error instanceof type);
     throw isOwn ? error : (serverRefusal(error) ?? new StoreUnavailable('the database does not respond', error));
   } finally {
     clearTimeout(timer);
@@ -168,12 +168,12 @@ interface ReadinessDocument {
 
 /**
  * Causally consistent sessions, one for each command. After an election, majority reads alone may return an earlier
- * state. The new primary's knowledge of the majority lags behind what the former one acknowledged. Each command
- * therefore names the latest time of any reply, and the server waits until it has reached that. The log of an elected
- * server has what other cores were told, so a command names its time as well.
+ * state, because the new primary's knowledge of the majority lags behind what the former one acknowledged. Each command
+ * therefore names the latest time of any reply, and the server waits until it has reached that time. The log of an elected
+ * server has all writes that other cores were told of, so commands name the time of its log as well.
  *
  * Concurrent writes must not share a session. The server numbers the retryable writes of a session, and refuses a
- * number that arrives late. A server that sends no times, such as FerretDB, gets the same commands as without.
+ * number that arrives late. A server that sends no times, such as FerretDB, gets commands without times.
  */
 export function causalSessions(client: MongoClient, database: Db) {
   const readiness = database.collection<ReadinessDocument>('readiness');

@@ -8,7 +8,7 @@ import type { Connection } from './connection.ts';
 import { type ConsumersDocument, NO_CONSUMERS } from './documents.ts';
 import { filterSome, ID_ONLY, READ } from './queries.ts';
 
-/** The epoch of the database, and the leads that it lost, in MongoDB. Its tools note nothing in a backup. */
+/** The epoch of the database, and the leads that it lost, in MongoDB. MongoDB's own tools store no time in a backup. */
 export function mongoRestores(connection: Connection): RestoreStore {
   const { feed, leads, call } = connection;
   const change = changer(connection, feed);

@@ -104,7 +104,7 @@ const CONFLICTS = new Set<unknown>([112, numberOfSqlState('40001'), numberOfSqlS
 
 /** Whether the server aborted a command because of others, so that it succeeds once they have ended. */
 export function isConflict(error: unknown): boolean {
-  // Its other writes may have been refused for another reason.
+  // Other writes of the command may have been refused for another reason.
   if (error instanceof MongoBulkWriteError && [error.writeErrors].flat().some(({ code }) => CONFLICTS.has(code)))
     return true;
   return error instanceof MongoServerError && CONFLICTS.has(error.code);

@@ -1,8 +1,8 @@
 import { KEY_RULE, type StoredKeys } from '../decisions/leads.ts';
 
 /**
- * Returns uniqueness keys in stored form. The keys that find a closed lead, and those of its former contacts, contain its id.
- * The unique index therefore needs no exception.
+ * Returns uniqueness keys in stored form. The keys that find a closed lead, and the keys of former contacts, contain the
+ * lead's id, so the unique index needs no exception.
  */
 export function keysDocument(leadId: string, { contactKeys, regionCode, isOpen, formerKeys }: StoredKeys) {
   const own = contactKeys.map((key) => (isOpen ? openKey(key) : closedKey(key, leadId)));

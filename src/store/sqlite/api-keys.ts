@@ -76,7 +76,7 @@ function keyWriter({ prepare, applyOnce, report }: Connection) {
     `UPDATE api_keys SET slot = id WHERE studio_id = ? AND slot IN (${SLOTS}) AND expires_at <= ?`,
   );
 
-  /** Returns a free slot, also one of an expired key; undefined: live keys hold all of them. Must be called within a write. */
+  /** Frees the slots of expired keys, and returns a free slot; undefined: live keys hold all. Must be called within a write. */
   function takeSlot(studioId: string, now: Date): string | undefined {
     freeExpiredSlots.run(studioId, now.getTime());
     const taken = new Set(selectSlots.all(studioId).map(([slot]) => slot));

@@ -4,7 +4,7 @@ import { parentPort, receiveMessageOnPort, workerData } from 'node:worker_thread
 import { type Identities, replacedPath } from './opened-files.ts';
 
 const port = parentPort;
-if (!port) throw new Error('this module must run as the worker thread of Checkpoints');
+if (!port) throw new Error('this module must run as the worker thread of createCheckpoints');
 const { path, identities } = workerData as { readonly path: string; readonly identities: Identities };
 const database = new DatabaseSync(path, { timeout: 50 });
 // A checkpoint would move the log into another database.
@@ -42,7 +42,7 @@ function truncate(): void {
   retry = isDone ? undefined : setTimeout(truncate, RETRY_DELAY_MS);
 }
 
-/** Retries for a while. After that, a core that still uses the file truncates the log; without one, SQLite removes it. */
+/** Retries for a while. After that, another process that uses the file truncates the log; without one, SQLite removes the log. */
 async function truncateAtLast(): Promise<boolean> {
   for (let left = LAST_RETRIES; left > 0; left -= 1) {
     if (truncated()) return true;

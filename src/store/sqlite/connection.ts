@@ -27,7 +27,7 @@ interface ChangeOf<Found, Write, Outcome> {
   readonly requestId?: string | undefined;
   read(): Found;
   decide(found: Found, isApplied: boolean): Decision<Outcome, Write>;
-  /** Writes what was decided. If a constraint forbids it, writes nothing and returns another outcome. */
+  /** Writes what was decided. If a constraint forbids that, writes nothing and returns another outcome. */
   write(write: Write, found: Found): Outcome | undefined;
 }
 
@@ -65,8 +65,8 @@ export function connectionTo(
   }
 
   /**
-   * Whether a caller's request took effect. Within a process, the outcome of a commit is known. Only a repeatable
-   * request therefore has to be stored, in the transaction of its change.
+   * Whether a caller's request took effect. A process knows the outcome of its commits, so only a repeatable request has
+   * to be stored, in the transaction of its change.
    */
   const isApplied = (requestId: string | undefined): boolean =>
     requestId !== undefined && selectRequest.get(requestId) !== undefined;

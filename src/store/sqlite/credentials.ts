@@ -27,7 +27,7 @@ export function credentialReader(prepare: Prepare, transactions: () => number, r
   function forgetIfOthersWrote(): void {
     const count = transactions();
     if (seen === count) return;
-    // A lock or disk fault may fail this first statement of a transaction. The transaction's next call then asks again.
+    // A lock or disk fault may fail this first statement of a transaction. The next call in the transaction then repeats it.
     const current = selectVersion.get()?.[0];
     if (version !== current) forgetCredentials();
     [version, seen] = [current, count];
@@ -43,7 +43,7 @@ export function credentialReader(prepare: Prepare, transactions: () => number, r
       isReadable = false;
       report(record);
     });
-    // Missing sources are not cached, because a sender could name new ones forever.
+    // Missing sources are not cached, because a caller could name new ones forever.
     if (found && isReadable && (sourceId === '' || found.source)) {
       if (remembered.size >= MAX_REMEMBERED) forgetCredentials();
       remembered.set(name, found);

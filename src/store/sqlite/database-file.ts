@@ -49,7 +49,7 @@ function examineContents(path: string, isOpenToOthers: boolean): FileContents {
   });
 }
 
-/** Whether a file contains no database. A process may die between creating it and its first write; so may a copy. */
+/** Whether a file does not exist or is empty. A process may die between creating the file and its first write. */
 export const isAbsent = (path: string): boolean => !existsSync(path) || statSync(path).size === 0;
 
 export const absentFile = (path: string): StoreUnavailable =>
@@ -156,7 +156,7 @@ async function renameToNew(from: string, to: string): Promise<void> {
     await rm(from);
   } catch (error) {
     if (!WITHOUT_LINKS.has((error as NodeJS.ErrnoException).code)) throw error;
-    // Replaces only the empty file that it created itself.
+    // Replaces only the empty file created here.
     await (await open(to, 'wx', 0o600)).close();
     await rename(from, to);
   }

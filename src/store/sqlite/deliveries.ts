@@ -30,7 +30,7 @@ import {
   pendingFromRow,
 } from './rows.ts';
 
-/** The maximum number of deferred deliveries that return at a time. */
+/** The maximum number of deferred deliveries that are requeued at a time. */
 const MAX_RETURNED = 100;
 
 const CHANGE = columns({
@@ -70,7 +70,7 @@ export function sqliteDeliveries(connection: Connection, { distribute, distribut
       };
     },
 
-    ...settlingMethods(connection),
+    ...deliveryChanges(connection),
   };
 }
 
@@ -108,8 +108,8 @@ function leadChangeFromRow(row: ListRow): Checked<LeadChange> {
   return checkedLeadChange(lead, { ...pendingFromRow(row), attempts: row[CHANGE.at.attempts] as number });
 }
 
-/** Returns the methods by which consumers acknowledge their deliveries or set them aside. */
-function settlingMethods({ prepare, plainCommits }: Connection) {
+/** Returns the methods that acknowledge deliveries, set them aside or requeue them. */
+function deliveryChanges({ prepare, plainCommits }: Connection) {
   const LEAD = `FROM leads WHERE ${ofStudio(':studioId')} AND id = unhex(:leadId, '-')`;
   const OF_LEAD = `consumer = :consumer AND lead = (SELECT number ${LEAD})`;
   const acknowledge = prepare(`DELETE FROM deliveries WHERE ${OF_LEAD} AND revision <= :revision`);

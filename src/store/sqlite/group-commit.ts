@@ -14,7 +14,7 @@ interface PendingWrite {
   readonly reject: (error: unknown) => void;
   /** Settles with the write. */
   readonly settled: Promise<unknown>;
-  /** When it is refused if it is still waiting for a lock; by `performance.now()`. */
+  /** When the write is refused if it still waits for a lock; by `performance.now()`. */
   readonly deadline: number;
 }
 
@@ -42,15 +42,15 @@ export class GroupCommit {
     this.#observer = observer;
   }
 
-  /** The error of the last transaction, or of having had none yet; undefined: it was committed. */
+  /** The error of the last transaction, or an error before the first; undefined: the last one was committed. */
   get lastError(): unknown {
     return this.#lastError;
   }
 
   /**
-   * Runs a write; resolves with its result once it is durable.
+   * Runs a write; resolves with its result once the write is durable.
    *
-   * @param waitMs how long it may wait for another process's lock; then nothing is written
+   * @param waitMs how long the write may wait for another process's lock; after that, nothing is written
    */
   write<Result>(body: () => Result, waitMs: number = STORE_CALL_MS): Promise<Result> {
     const { promise, resolve, reject } = Promise.withResolvers<Result>();

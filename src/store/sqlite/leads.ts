@@ -46,8 +46,8 @@ import {
 } from './rows.ts';
 
 /**
- * The writes of leads and their uniqueness keys, in SQLite. `secure_delete` also overwrites erased data in the file, once the
- * log is checkpointed.
+ * The writes of leads and their uniqueness keys, in SQLite. Erased data is overwritten in the file (`secure_delete`) once
+ * the log is checkpointed.
  */
 export function sqliteLeadWrites(connection: Connection): LeadCreationStore & LeadChangeStore & LeadErasureStore {
   const keys = uniquenessKeys(connection.prepare);
@@ -81,7 +81,7 @@ function deletion({ prepare, plainCommits, recordEvent }: Connection, uniqueness
   ].map((where) => prepare(`DELETE FROM ${where} = ?`));
   const remove = (studioId: string, rows: readonly Doomed[]): number => {
     for (const [number, studio, id, keys] of rows) {
-      uniqueness.free(studio, hashesIn(keys) ?? uniqueness.of(studio, number), number);
+      uniqueness.free(studio, hashesIn(keys) ?? uniqueness.findKeys(studio, number), number);
       deleteEvents.run(studioId, idText(id));
       for (const removal of removals) removal.run(number);
     }
@@ -107,7 +107,7 @@ function deletion({ prepare, plainCommits, recordEvent }: Connection, uniqueness
 function leadCreator(connection: Connection, uniqueness: UniquenessKeys): LeadCreationStore['createLead'] {
   const { prepare, plainCommits, recordEvent } = connection;
   const findByKey = creationFinder(prepare);
-  const keepEnquiry = enquiryKeeper(prepare);
+  const storeEnquiry = enquiryWriter(prepare);
   const selectStudio = prepare<[number: number]>('SELECT number FROM studio_numbers WHERE studio_id = ?');
   const insertStudio = prepare('INSERT INTO studio_numbers (studio_id) VALUES (?)');
   const insert = prepare(`
@@ -134,7 +134,7 @@ function leadCreator(connection: Connection, uniqueness: UniquenessKeys): LeadCr
       const earlier = findByKey(studioId, idempotencyKey);
       if (earlier) return replayOutcome(earlier, fingerprint);
       assert(holder !== undefined, 'creation_has_outcome');
-      if (keepsEnquiry) keepEnquiry(holder.number, lead, idempotencyKey);
+      if (keepsEnquiry) storeEnquiry(holder.number, lead, idempotencyKey);
       return { kind: 'already-open', leadId: holder.id };
     });
 
@@ -144,7 +144,7 @@ function leadCreator(connection: Connection, uniqueness: UniquenessKeys): LeadCr
       const { changes, lastInsertRowid } = insert.run(
         studio,
         id,
-        ...PERSONAL.map((each) => each.of(lead)),
+        ...PERSONAL.map((each) => each.readFrom(lead)),
         lead.stage,
         lead.createdAt.getTime(),
         lead.updatedAt.getTime(),
@@ -162,8 +162,8 @@ function leadCreator(connection: Connection, uniqueness: UniquenessKeys): LeadCr
   };
 }
 
-/** Returns a function that keeps a refused creation as an enquiry of a lead, within the write. */
-function enquiryKeeper(prepare: Prepare) {
+/** Returns a function that stores a refused creation as an enquiry of a lead. Must be called within a write. */
+function enquiryWriter(prepare: Prepare) {
   const select = prepare(`SELECT ${LEAD_WITH_PENDING.sql} FROM leads WHERE number = ?`);
   const update = prepare(`UPDATE leads SET original = :original, ${SET_PENDING} WHERE number = :number`);
   return (number: number, refused: Lead, idempotencyKey: string): void => {
@@ -230,7 +230,7 @@ function leadWriter({ prepare, applyOnce }: Connection, uniqueness: UniquenessKe
       lead: presentLeadFromRow(studioId, row),
       remaining: erasedLeadFromRow(studioId, row),
       isCorrected: row[at.original] !== null,
-      contactKeys: hashesIn(row[at.contactKeys] as string) ?? uniqueness.of(studio, number),
+      contactKeys: hashesIn(row[at.contactKeys] as string) ?? uniqueness.findKeys(studio, number),
       formerKeys: selectFormer.all(number).map(([key]) => hashText(key)),
       pending: pendingFromRow(row),
     };
@@ -243,7 +243,7 @@ function leadWriter({ prepare, applyOnce }: Connection, uniqueness: UniquenessKe
       : undefined;
     if (holder !== undefined) return { kind: 'already-open', leadId: holder.id };
     const common = { number, updatedAt: fields.updatedAt.getTime(), ...pendingValues(pending) };
-    // Includes claims that its row does not list, if somebody changed it by hand.
+    // Includes keys that the lead's row does not list, because somebody may have changed it by hand.
     if (keys || isErasure) uniqueness.free(studio, [...contactKeys, ...(keys?.contactKeys ?? [])], number);
     if (isErasure) {
       deleteFormer.run(number);
@@ -257,7 +257,7 @@ function leadWriter({ prepare, applyOnce }: Connection, uniqueness: UniquenessKe
     }
     const leadNow = { ...(lead as Lead), ...fields };
     const named = { ...common, stage: leadNow.stage, original: original && originalJson(original) };
-    const { changes } = update.run(named, ...PERSONAL.map((each) => each.of(leadNow)));
+    const { changes } = update.run(named, ...PERSONAL.map((each) => each.readFrom(leadNow)));
     assert(changes === 1, 'one_row_by_number');
     return undefined;
   }
@@ -279,8 +279,8 @@ const NUMBER_BYTES = 8;
 type UniquenessKeys = ReturnType<typeof uniquenessKeys>;
 
 /**
- * The uniqueness keys of leads. Must be used within a write. The entry of an open lead is a contact key. A closed lead holds
- * none; its entry is the key followed by its own number. All leads of a contact are therefore in one range of one index.
+ * The uniqueness keys of leads. Must be used within a write. An open lead's entry is the contact key itself. A closed
+ * lead's entry is the key followed by the lead's number. All leads of a contact are therefore in one range of one index.
  */
 function uniquenessKeys(prepare: Prepare) {
   const select = prepare<[number, id: string, LeadStage | null, version: number, RegionCode]>(`
@@ -300,7 +300,7 @@ function uniquenessKeys(prepare: Prepare) {
     for (const key of contactKeys) insert.run(studio, encodeEntry(key, lead), lead.number);
   }
 
-  /** Removes keys of a lead, including keys that it still had when somebody closed it by hand. */
+  /** Removes keys of a lead, in the forms of open and of closed leads, because somebody may have closed it by hand. */
   function free(studio: number, contactKeys: readonly string[], number: number): void {
     for (const key of contactKeys) {
       const [open, closed] = [true, false].map((isOpen) => encodeEntry(key, { number, isOpen })) as [Buffer, Buffer];
@@ -312,7 +312,7 @@ function uniquenessKeys(prepare: Prepare) {
     take,
     free,
 
-    /** Returns an open lead other than `otherThan` with one of the keys; undefined: they are free now. */
+    /** Returns an open lead other than `otherThan` that holds one of the keys. Frees keys that are held wrongly. Undefined: all are free now. */
     holderAfterFreeingStale(studioId: string, studio: number, contactKeys: readonly string[], otherThan?: number) {
       for (const contactKey of contactKeys) {
         const found = select.get(studio, hashBytes(contactKey));
@@ -322,7 +322,7 @@ function uniquenessKeys(prepare: Prepare) {
         const lead = () => presentLeadFromRow(studioId, selectLead.get(number) as ListRow);
         if (stage !== null && isOpen(stage) && hasKey(lead, { version, region }, contactKey))
           return { number, id: idText(id) };
-        // The lead was closed or deleted by hand, or has another contact. Its former key still finds it.
+        // The lead was closed or deleted by hand, or the key does not belong to its contact. The key still finds a closed lead.
         free(studio, [contactKey], number);
         if (stage !== null) take(studio, [contactKey], { number, isOpen: false });
       }
@@ -330,7 +330,8 @@ function uniquenessKeys(prepare: Prepare) {
     },
 
     /** Returns the keys of a lead whose own list is unreadable. Scans all keys of the studio. */
-    of: (studio: number, number: number): string[] => selectKeys.all(studio, number).map(([key]) => hashText(key)),
+    findKeys: (studio: number, number: number): string[] =>
+      selectKeys.all(studio, number).map(([key]) => hashText(key)),
   };
 }
 

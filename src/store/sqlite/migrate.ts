@@ -65,7 +65,7 @@ function migrate(database: DatabaseSync, path: string): void {
   process.stderr.write(`${path} is now of release 2.0. ${copy} has it as it was, with its personal data.${held}\n`);
 }
 
-/** Whether a release before 1.2 wrote last: the file lacks the last part that 1.2 adds, or has an unfinished step of 1.1. */
+/** Whether a release before 1.2 wrote last: the file lacks the last index that 1.2 adds, or has an unfinished step of 1.1. */
 const isOfBefore12 = (database: DatabaseSync): boolean =>
   database.prepare("SELECT 1 FROM sqlite_schema WHERE name = 'leads_by_stage'").get() === undefined ||
   database.prepare('SELECT 1 FROM studios WHERE claim_renewal IS NOT NULL LIMIT 1').get() !== undefined;

@@ -14,7 +14,7 @@ import { syncFolder } from './sync-folder.ts';
 /**
  * Opens a database file, creating it, its folder and missing tables.
  *
- * @throws StoreUnavailable with what is wrong with the file and what to do, even if another release has to open it first
+ * @throws StoreUnavailable with what is wrong with the file and what to do, such as to open it with another release first
  */
 export function openDatabase(path: string): { readonly database: DatabaseSync; readonly files: OpenedFiles } {
   let database: DatabaseSync | undefined;
@@ -22,7 +22,7 @@ export function openDatabase(path: string): { readonly database: DatabaseSync; r
     createFile(path);
     const files = openedFiles(path);
     database = new DatabaseSync(path, { timeout: SQLITE_BUSY_MS });
-    // Checked before the first write.
+    // Before the first write, because the file may be another release's.
     if (knownVersion(database, path) === SCHEMA_OF_1_2) {
       database.close();
       database = undefined;
@@ -36,7 +36,7 @@ export function openDatabase(path: string): { readonly database: DatabaseSync; r
     // Overwrites deleted data in the file.
     database.exec('PRAGMA secure_delete = ON');
     database.exec(`PRAGMA cache_size = -${cacheKib(path)}`);
-    // In pages. A fallback in case the worker of Checkpoints fails or falls behind.
+    // In pages; only for when the worker of createCheckpoints fails or falls behind.
     database.exec('PRAGMA wal_autocheckpoint = 16384');
     createSchema(database, path);
     files.addLog();
@@ -75,7 +75,7 @@ const enterWal = (database: DatabaseSync): void => untilUnlocked(() => database.
 /** Creates the tables of a new database. Writes nothing if they exist, so that a full disk still serves reads. */
 function createSchema(database: DatabaseSync, path: string): void {
   if (knownVersion(database, path) === SCHEMA_VERSION) return;
-  // Several processes may open one file. Each waits here for the others, and does the rest.
+  // Several processes may open the file at once. Each waits here for the others, and then checks again.
   database.exec('BEGIN IMMEDIATE');
   if (knownVersion(database, path) === 0) database.exec(`${SCHEMA} ${SET_VERSION}`);
   database.exec('COMMIT');

@@ -55,7 +55,7 @@ export function replacedPath(identities: Identities): string | undefined {
   return undefined;
 }
 
-/** Undefined: no file has this name. A file that is mounted itself may have lost its last name. */
+/** Returns undefined if no file has this name. A file that is itself a mount point stays visible after its last link is removed. */
 function readIdentity(path: string): string | undefined {
   const found = statSync(path, { bigint: true, throwIfNoEntry: false });
   return found && found.nlink > 0n ? `${found.dev}:${found.ino}` : undefined;

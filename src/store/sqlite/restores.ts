@@ -46,16 +46,16 @@ export function withDatabase<Result>(
 }
 
 /**
- * Writes a copy of a database file, without deleted data, that records when it was begun. If no core of this release
- * has opened the file, the copy has no such record.
+ * Writes a copy of a database file, without deleted data, that records when it was begun. A copy of a file that no core
+ * of this release has opened has no such record.
  *
- * @param look called with the file before it is copied
+ * @param inspect called with the file before it is copied
  */
-export function copyDatabase(from: string, to: string, look = (_: DatabaseSync) => {}): void {
+export function copyDatabase(from: string, to: string, inspect = (_: DatabaseSync) => {}): void {
   const begunAt = Date.now();
   // Read-only: it does not block writers, and does not convert an earlier release's file.
   withDatabase(from, { readOnly: true, timeout: SQLITE_BUSY_MS }, (source) => {
-    look(source);
+    inspect(source);
     source.prepare('VACUUM INTO ?').run(to);
   });
   withDatabase(to, {}, (backup) => {

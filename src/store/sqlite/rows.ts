@@ -58,15 +58,15 @@ export const ofStudio = (id = '?') => `studio_number = (SELECT number FROM studi
 export const BY_ID = "id = unhex(?, '-')";
 
 /** The bound to which larger numbers are clamped. */
-const FURTHEST = 9_000_000_000_000_000;
+const MAX_READABLE = 9_000_000_000_000_000;
 
 /**
  * Returns SQL that clamps an integer column to what the driver can read, because a larger number would fail the whole
  * query. Clamped values are beyond every valid time.
  */
-export const number = (column: string) => `min(max(${column}, -${FURTHEST}), ${FURTHEST})`;
+export const number = (column: string) => `min(max(${column}, -${MAX_READABLE}), ${MAX_READABLE})`;
 
-/** Returns the columns of a query that returns arrays. @param sqlByName the SQL of each, by name */
+/** Returns the columns of a query, and their indices in its rows. @param sqlByName the SQL of each column */
 export function columns<Name extends string>(sqlByName: Readonly<Record<Name, string>>) {
   const names = Object.keys(sqlByName) as Name[];
   const at = Object.fromEntries(names.map((name, index) => [name, index])) as Record<Name, number>;
@@ -105,22 +105,22 @@ export const LEAD_COLUMNS = columns({
 export const PERSONAL: readonly {
   readonly column: string;
   readonly value: string;
-  readonly of: (lead: Lead) => string | null;
+  readonly readFrom: (lead: Lead) => string | null;
   readonly erased: string;
 }[] = [
   ...TEXT_COLUMNS.map(({ field, column, isId }) => ({
     column,
     value: isId ? "unhex(?, '-')" : '?',
-    of: ({ [field]: text }: Lead) => (isId || text === null ? text : JSON.stringify(text)),
+    readFrom: ({ [field]: text }: Lead) => (isId || text === null ? text : JSON.stringify(text)),
     erased: 'NULL',
   })),
-  { column: 'contact_type', value: '?', of: ({ contact }) => contact.type, erased: "''" },
-  { column: 'contact_value', value: '?', of: ({ contact }) => contact.value, erased: "''" },
+  { column: 'contact_type', value: '?', readFrom: ({ contact }) => contact.type, erased: "''" },
+  { column: 'contact_value', value: '?', readFrom: ({ contact }) => contact.value, erased: "''" },
 ];
 
 const { id, sourceId, note, stage, createdAt, updatedAt, erasedAt, apiKeyId } = LEAD_COLUMNS.sqlByName;
 
-/** The columns of a count. The first one is that of LEAD_COLUMNS. */
+/** The columns of a count. The first one is the id, as in LEAD_COLUMNS. */
 export const COUNTED = [id, sourceId, stage, createdAt, updatedAt, erasedAt, apiKeyId].join();
 
 /** The columns of a public lead. The name is NULL if the contact is unreadable. */
@@ -174,7 +174,7 @@ export const CREATION = columns({
   fingerprint: 'hex(fingerprint)',
 });
 
-/** The number is text, because a foreign one may be any integer. */
+/** The number of the lead is text, because another program may have written any integer. */
 export const LEAD_WITH_PENDING = columns({
   ...WITH_ORIGINAL.sqlByName,
   revision: number('leads.revision'),
@@ -195,7 +195,7 @@ const { at } = WHOLE_LEAD;
 export const presentLeadFromRow = (studioId: string, row: ListRow): Checked<Lead> | null =>
   isErased(row) ? null : checkedLead(leadIn(studioId, row));
 
-/** Returns the same with the lead's enquiries, if the row has WITH_ORIGINAL. */
+/** Returns what presentLeadFromRow returns, with the lead's enquiries if the row has WITH_ORIGINAL. */
 export const enquiredLeadFromRow = (studioId: string, row: ListRow): Checked<Lead> | null =>
   withEnquiries(presentLeadFromRow(studioId, row), enquiriesIn(row));
 
@@ -292,7 +292,7 @@ function kindsIn(json: string): PendingChange['kinds'] {
   return Object.fromEntries(times.map(([kind, ms]) => [kind, new Date(ms as number)]));
 }
 
-/** The assignments of an UPDATE that store markValues. */
+/** The assignments of an UPDATE that store pendingValues. */
 export const SET_PENDING = 'revision = :revision, changed_since = :since, change_kinds = :kinds';
 
 export const pendingValues = ({ revision, since, kinds }: PendingChange) => ({
@@ -320,7 +320,7 @@ const timeOrNull = (value: SQLOutputValue | undefined): Date | null => (value ==
  * The tables of leads store ids and hashes as bytes, which take less than half of the space of texts.
  *
  * `unhex(?, '-')` turns the text of a UUID into bytes, and `hex(id)` back, because the driver returns texts twice as
- * fast as bytes. Another id, which this service did not write, gets a unique text from idText that is not a UUID.
+ * fast as bytes. For an id of another length, which this service did not write, idText returns a unique other text.
  */
 
 export const UUID_BYTES = 16;

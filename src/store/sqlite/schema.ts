@@ -2,7 +2,7 @@ import type { DatabaseSync } from 'node:sqlite';
 import { API_KEYS, AUDIT_EVENTS, CONSUMERS, EPOCHS, LEAD_SOURCES, MEMBERS, STUDIOS } from './record-rows.ts';
 import { TEXT_COLUMNS } from './rows.ts';
 
-/** `user_version` of a file of this release, and of one of release 1.2, which migrateFrom12 converts. */
+/** The `user_version` of a file of this release, and of release 1.2, which migrateFrom12 converts. */
 export const SCHEMA_VERSION = 9;
 export const SCHEMA_OF_1_2 = 8;
 export const SET_VERSION = `PRAGMA user_version = ${SCHEMA_VERSION}`;
@@ -19,17 +19,17 @@ export const LEADS = `(
   stage               TEXT NOT NULL,
   created_at          INTEGER NOT NULL,
   updated_at          INTEGER NOT NULL,
-  -- What it keys, or is found by once it is closed: one hash after the other.
+  -- The uniqueness keys that the lead holds, or is found by once it is closed: concatenated hashes.
   contact_keys        BLOB NOT NULL,
-  -- The rule and the region by which these were computed.
+  -- The rule and the region by which the keys were computed.
   rule_version        INTEGER NOT NULL,
   rule_region         TEXT,
   idempotency_key     BLOB NOT NULL,
   fingerprint         BLOB NOT NULL,
   fingerprint_version INTEGER NOT NULL,
-  -- What it was created with, as JSON, once that was corrected; NULL: as it stands here.
+  -- The original texts, and the enquiries, as JSON; NULL: there was no correction and no enquiry.
   original            TEXT,
-  -- How often it has changed, and since when it has changes that no consumer has acknowledged; NULL: it has none.
+  -- The revision, and the time of the first change that is not yet distributed; NULL: there is none.
   revision            INTEGER NOT NULL DEFAULT 0,
   changed_since       INTEGER DEFAULT 0,
   -- The kinds of those changes, each with the time of the latest, as JSON; NULL: only its creation.
@@ -62,7 +62,7 @@ export const SCHEMA = `
     PRIMARY KEY (studio_id, id)
   ) STRICT, WITHOUT ROWID;
 
-  -- A live key holds one of the slots '0' to '19' of its studio, any other its own id: that is the limit.
+  -- A live key holds one of the slots '0' to '19' of its studio, a revoked one its own id. The unique slots limit the keys.
   CREATE TABLE api_keys (
     ${API_KEYS.definitions({ studioId: 'REFERENCES studios', secretSha256: 'UNIQUE' })},
     slot TEXT NOT NULL,
@@ -70,23 +70,21 @@ export const SCHEMA = `
     UNIQUE (studio_id, slot)
   ) STRICT, WITHOUT ROWID;
 
-  -- What was done to a lead, or to a studio and its keys (no lead), in the order in which it was done.
+  -- The events of leads, and of studios with their keys (no lead), in the order in which they were stored.
   CREATE TABLE audit_events (number INTEGER NOT NULL PRIMARY KEY, ${AUDIT_EVENTS.definitions()}) STRICT;
   CREATE INDEX audit_events_by_subject ON audit_events (studio_id, lead_id, number);
 
-  -- A lead takes few bytes, and so do the entries of the trees into which keys and contacts fall anywhere: a studio is a
-  -- number there, a UUID its 16 bytes, a hash its 32. A number is never changed, nor given to another studio, also where
-  -- somebody has deleted its row: it would have the leads of the one before.
+  -- Keeps leads and their index entries short: a studio is a number there, a UUID its 16 bytes, a hash its 32. A number
+  -- never changes and is never reused, even if somebody deletes its row: another studio would get the leads.
   CREATE TABLE studio_numbers (
     number    INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
     studio_id TEXT NOT NULL UNIQUE
   ) STRICT;
 
-  -- With a number of its own, a lead with a long note stands in no index. The number of one that somebody has deleted is
-  -- not given again: its keys may still be there.
+  -- Indexes refer to a lead by its number. The number of a deleted lead is not reused, because its keys may still exist.
   CREATE TABLE leads ${LEADS};
   ${LEAD_INDEXES}
-  -- Which lead has which key: the primary key is what keeps a contact from having two open leads.
+  -- The uniqueness keys of leads. The primary key prevents two open leads of one contact.
   CREATE TABLE contact_claims (
     studio_number INTEGER NOT NULL,
     contact_key   BLOB NOT NULL,
@@ -100,7 +98,7 @@ export const SCHEMA = `
     id     BLOB NOT NULL UNIQUE
   ) STRICT;
 
-  -- The keys that a lead had before its contact was corrected. Erasing removes them by the lead.
+  -- The keys that leads had before corrections of their contacts. An erasure deletes them by lead.
   CREATE TABLE former_contacts (
     studio_number INTEGER NOT NULL,
     contact_key   BLOB NOT NULL,
@@ -109,21 +107,21 @@ export const SCHEMA = `
     UNIQUE (lead_number, contact_key)
   ) STRICT, WITHOUT ROWID;
 
-  -- The one time that retention goes by.
+  -- The retention time, which all cores share.
   CREATE TABLE retention_time (
     one     INTEGER NOT NULL PRIMARY KEY CHECK (one = 1),
-    -- Grows with each change, which is conditional on it.
+    -- Grows with each change. A change requires the version that it read.
     version INTEGER NOT NULL,
     time    INTEGER NOT NULL
   ) STRICT;
 
-  -- The named consumers of the change feed. A number is given once: a consumer's deliveries go after it.
+  -- The named consumers of the change feed. A number is never reused, because deliveries refer to it.
   CREATE TABLE consumers (
     ${CONSUMERS.definitions({ number: 'PRIMARY KEY AUTOINCREMENT', name: 'UNIQUE' })}
   ) STRICT;
 
-  -- The leads that a named consumer has changes of to handle: the revision that it was given, and the first of the changes.
-  -- The column due orders those that wait, and sets others aside: see DEFERRED.
+  -- The changes of leads that a consumer has not acknowledged: the revision, and the time of the first change.
+  -- The column due orders the deliveries that wait, and sets others aside: see DEFERRED.
   CREATE TABLE deliveries (
     consumer INTEGER NOT NULL,
     lead     INTEGER NOT NULL,
@@ -139,7 +137,7 @@ export const SCHEMA = `
   ) STRICT, WITHOUT ROWID;
   CREATE INDEX deliveries_by_due ON deliveries (consumer, due);
 
-  -- Which database this is after a restore: a row, or none. A backup also has when it was begun.
+  -- The epoch; no row before the first restore. The row of a backup also has the time when the backup began.
   CREATE TABLE database_epoch (
     id INTEGER NOT NULL PRIMARY KEY CHECK (id = 1),
     ${EPOCHS.definitions()}

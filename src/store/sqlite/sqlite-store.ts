@@ -27,7 +27,7 @@ import { reportSlowStatements } from './slow-statements.ts';
  * Opens the embedded store: one file, shared by the processes of one machine.
  *
  * @param path relative to the working folder
- * @throws StoreUnavailable with what is wrong with the file, even if another release has to open it first
+ * @throws StoreUnavailable with what is wrong with the file and what to do, such as to open it with another release first
  */
 export function openSqliteStore(path: string, { observer, report, slow, logStays }: StoreListeners = {}): Store {
   const { database, files } = openDatabase(path);
@@ -37,7 +37,7 @@ export function openSqliteStore(path: string, { observer, report, slow, logStays
   const checkFiles = () =>
     files.check(() => {
       reads.end();
-      // Writes the log into its own file. Otherwise SQLite would open a file in its place with that log.
+      // Empties the log into the opened file. Otherwise SQLite would later apply the log to the file that took its place.
       database.exec('PRAGMA wal_checkpoint(TRUNCATE)');
     });
   const committed = () => {
@@ -151,8 +151,8 @@ function guardCalls(store: Store, reads: ReturnType<typeof sharedTransaction>, f
 const PROBE_BYTES = 256 * 1024;
 
 /**
- * Tests whether a transaction can be committed again. It overwrites the same pages of its own table. On a disk without
- * room for the log, it fails like any write.
+ * Writes a large row, to test whether transactions can be committed again. Overwrites the same pages of its own table. On
+ * a disk without room for the log, it fails like any write.
  */
 function writeProbe(database: DatabaseSync): void {
   database.exec(`
