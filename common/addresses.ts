@@ -12,7 +12,7 @@ export function addressBlocks(...blocks: readonly string[]): BlockList {
   return list;
 }
 
-/** IPv6 forms that hold the IPv4 address reached in their last four bytes: mapped, and NAT64. */
+/** IPv6 blocks whose last four bytes are the IPv4 address that is reached: mapped, and NAT64. */
 const CONTAINS_IPV4 = addressBlocks('::ffff:0:0/96', '64:ff9b::/96');
 
 /**

@@ -1,8 +1,8 @@
 import type { Readable } from 'node:stream';
 
 /**
- * Sends 100 to a client that waits for it, once somebody begins to read the body. An answer that the head decides goes out before that, and
- * then nobody needs the body.
+ * Sends 100 to a client that waits for it, once the body begins to be read. If the head alone decides the response, the response is sent
+ * before that, and the client need not send the body.
  */
 export function continueWhenRead(
   request: Readable,

@@ -75,20 +75,20 @@ export function connectToCore(
 /** Resolves a core's name for each connection, which goes to the first address that accepts it. */
 export const lookUpCore: LookupFunction = (name, options, done) =>
   lookup(name, { ...options, all: true }, (error, found) => {
-    const addresses = error ? [] : inAnyOrder(found);
+    const addresses = error ? [] : shuffled(found);
     if (options.all) done(error, addresses);
     else done(error, addresses[0]?.address ?? '', addresses[0]?.family);
   });
 
 /**
- * Returns addresses in random order, the family that the system prefers first. The system's own order puts the address first
- * that shares most bits with the machine's, so all gateways of a subnet would choose the same core.
+ * Returns addresses in random order, but the family that the system prefers first. The system's own order begins with the address that
+ * shares most bits with the machine's, so all gateways of a subnet would choose the same core.
  */
-export function inAnyOrder(addresses: readonly LookupAddress[]): LookupAddress[] {
+export function shuffled(addresses: readonly LookupAddress[]): LookupAddress[] {
   const preferred = addresses[0]?.family;
   return addresses
-    .map((address) => ({ address, turn: Number(address.family !== preferred) + Math.random() }))
-    .toSorted((one, other) => one.turn - other.turn)
+    .map((address) => ({ address, rank: Number(address.family !== preferred) + Math.random() }))
+    .toSorted((one, other) => one.rank - other.rank)
     .map(({ address }) => address);
 }
 
@@ -97,7 +97,7 @@ export function tlsToCore({ CORE_CA_FILE, CORE_CLIENT_CERT_FILE, CORE_CLIENT_KEY
   return { ca: CORE_CA_FILE, cert: CORE_CLIENT_CERT_FILE, key: CORE_CLIENT_KEY_FILE };
 }
 
-/** Adds the core's token, if there is one, to every call. Retries a unary call with the other token when its own is refused. */
+/** Adds the core's token, if there is one, to every call. Retries a unary call with the other token if the first is refused. */
 export function presentToken(token: CoreToken): Interceptor {
   return (next) => async (request) => {
     const { authorization } = token;

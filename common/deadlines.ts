@@ -37,8 +37,8 @@ export const STORE_CALL_MS = 4000;
 export const MAX_DISTRIBUTION_MS = 100;
 
 /**
- * How long after its studio has ended a creation may still be written. It reads the studio (an import also the lead and its source), then
- * writes, each within a call's deadline. The server may go on for less than one more.
+ * How long after a studio has ended a creation in it may still be written. A creation reads the studio (an import also the lead and its
+ * source), then writes, each within a call's deadline. The database may go on for less than one more.
  */
 export const STUDIO_ENDS_MS = 5 * STORE_CALL_MS;
 
@@ -163,7 +163,7 @@ assertLess(
 assertLess(
   { lookUp: STORE_CALL_MS, QUOTA_TIMEOUT_MS, STORE_CALL_MS, refund: QUOTA_TIMEOUT_MS },
   { GATEWAY_AFTER_CLOSE_MS },
-  'also one with a key that is not cached',
+  'a stopping gateway also answers a request whose key is not cached',
 );
 assertLess({ GATEWAY_AFTER_CLOSE_MS, REQUEST_LOG_CLOSE_MS, TRACES_CLOSE_MS }, { STOP_MS }, 'a gateway stops in time');
 assertLess({ STORE_CALL_MS }, { CORE_AFTER_CLOSE_MS }, 'a stopping core answers every accepted request');

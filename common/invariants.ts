@@ -16,7 +16,7 @@ const MEANINGS = {
   page_moves: 'the next page does not begin where this one did',
   page_within_limit: 'a page has no more records than were asked for',
   pending_not_negative: 'no more is finished than was begun',
-  quota_left_not_negative: 'a quota has not less than nothing left, and a window that ends later',
+  quota_left_not_negative: 'the rest of a quota is not negative, and its window ends in the future',
   result_per_item: 'a message has as many results as items',
   revision_grows: 'a change of a lead has a higher revision than the one before',
   update_time_grows: 'a change of a lead has a later time than the one before',
@@ -37,7 +37,7 @@ export class BrokenInvariant extends Error {
   }
 }
 
-/** Throws BrokenInvariant unless it holds. Never call it in callbacks of timers and events: what they throw ends the process. */
+/** Throws BrokenInvariant unless the invariant holds. Never call this in callbacks of timers and events: an error there ends the process. */
 export function assert(holds: boolean, invariant: Invariant): asserts holds {
   if (!holds) throw new BrokenInvariant(invariant);
 }

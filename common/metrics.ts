@@ -45,7 +45,7 @@ export class Metrics extends Registry {
     );
     this.counter(
       'lead_intake_invariants_broken_total',
-      'How often what always holds did not, by its name in common/invariants.ts.',
+      'How often an invariant was broken, by its name in common/invariants.ts.',
       ['invariant'],
       (counter) => {
         for (const [invariant, count] of brokenInvariants) counter.inc({ invariant }, count);

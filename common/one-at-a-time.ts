@@ -1,9 +1,9 @@
 import { inTime } from './in-time.ts';
 
 /**
- * Returns a function that never runs another one twice at once. Callers who come during a run share the result of one later run.
+ * Returns a function that runs another one, but never twice at once. Callers during a run share the result of one later run.
  *
- * @param patienceMs how long they wait for the run in flight, which may never end; milliseconds
+ * @param patienceMs how long these wait for the run in flight, which may never end; milliseconds
  */
 export function oneAtATime<Result>(
   run: () => Promise<Result>,

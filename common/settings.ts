@@ -126,7 +126,7 @@ export const bearerToken = (value: string): Secret => {
   return new Secret(value);
 };
 
-/** A file that a setting names, with its contents when the settings were read. These may be secret. */
+/** A file that a setting names, with its contents when the settings were read. The contents may be secret. */
 export interface SettingFile {
   readonly path: string;
   readonly contents: Secret;
@@ -156,7 +156,7 @@ export interface TokenAccess {
   readonly coreTokenFile: SettingFile | undefined;
 }
 
-/** Returns the token that a process starts with: from its file, which may have changed since the setting was read. */
+/** Returns the token that a process starts with. Prefers the watched file's contents, which may be newer than the setting. */
 export const readCoreToken = ({ CORE_TOKEN, coreTokenFile }: TokenAccess): Secret | undefined =>
   coreTokenFile ? bearerToken(coreTokenFile.contents.reveal().trim()) : CORE_TOKEN;
 

@@ -87,10 +87,10 @@ function load({ cert, key, ca }: TlsFiles, pem: TlsPem): Loaded {
   const [own] = chain;
   // Node accepts a key of a different type than the certificate's, and then every handshake fails.
   if (own && cert && key && !own.checkPrivateKey(parsePem(key, 'private key', () => createPrivateKey(pem.key ?? '')))) {
-    throw new Error(`${key.path} is the key of another certificate than that of ${cert.path}`);
+    throw new Error(`${key.path} is not the key of the certificate in ${cert.path}`);
   }
   const expiries = new Map<string, Date>();
-  // A chain expires with the first of its certificates. New authorities are listed beside expiring ones, so the last one counts.
+  // A chain expires with its first certificate to expire. New authorities stand beside expiring ones, so the last to expire counts.
   if (cert) expiries.set(cert.path, new Date(Math.min(...chain.map(toExpiry))));
   if (ca) expiries.set(ca.path, new Date(Math.max(...authorities.map(toExpiry))));
   const validFrom = cert && new Date(Math.max(...chain.map(({ validFromDate }) => validFromDate.getTime())));

@@ -76,9 +76,10 @@ export class AcceptedCall {
   measure(response: Response, onWritten: (bytes: number) => void): void {
     const write = response.write.bind(response) as (...args: unknown[]) => boolean;
     response.write = (chunk: Uint8Array, ...rest: unknown[]) => {
-      let at = 0;
-      for (; at + CHUNK_BYTES < chunk.length; at += CHUNK_BYTES) write(chunk.subarray(at, at + CHUNK_BYTES));
-      const isBelowHighWaterMark = write(chunk.subarray(at), ...rest);
+      let start = 0;
+      for (; start + CHUNK_BYTES < chunk.length; start += CHUNK_BYTES)
+        write(chunk.subarray(start, start + CHUNK_BYTES));
+      const isBelowHighWaterMark = write(chunk.subarray(start), ...rest);
       this.#written += chunk.length;
       onWritten(chunk.length);
       return isBelowHighWaterMark;
@@ -95,7 +96,7 @@ export class AcceptedCall {
     const isWithdrawn = this.#caller?.withdrawn.aborted === true && this.stalledChecks > 0;
     if (isStalled) report('response: not read');
     if (isWithdrawn) report('response: its caller lost its access');
-    // Not at once, because the response's trailers are still being sent. A message that is too large is answered before it ends.
+    // A message that is too large is answered before it ends. Its call ends one check later, because trailers may still be unsent.
     const isLate = this.#stream?.readableEnded === false && (this.#isFinished || now > this.#arrivesBy);
     this.#isFinished = this.#stream?.writableFinished === true;
     if (isStalled || isWithdrawn || isLate) this.to.destroy();
@@ -165,7 +166,7 @@ export class AcceptedConnection {
   }
 
   /** Counts a probe's call, and returns whether the connection is within its limits. */
-  mayProbe(): boolean {
+  admitProbe(): boolean {
     if (this.lastMs - this.#probes.since > 1000) this.#probes = { since: this.lastMs, begun: 0 };
     this.#probes.begun += 1;
     return this.#probes.begun <= MAX_CALLS_PER_SECOND && this.calls.size <= MAX_CONCURRENT_CALLS;
@@ -182,21 +183,21 @@ export class AcceptedConnection {
   check(report: Report): void {
     const now = performance.now();
     for (const call of this.calls) call.check(now, report);
-    // A connection without calls is no load, and a caller with one call at a time never loses one. If no new call
-    // arrives, those in flight may be open-ended.
+    // An idle connection is no load. Others usually end with the next call (Connections.begin). This is for connections
+    // without a next call, because the calls in flight are open-ended.
     if (this.calls.size > 0) this.endByAge(2);
     const wasAuthenticated = this.callers.size > 0;
     for (const caller of this.callers) if (caller.withdrawn.aborted) this.callers.delete(caller);
     if (!wasAuthenticated || this.callers.size > 0) return;
     report('connection: its caller lost its access');
-    // It drains instead of cutting off, because a call that crosses the GOAWAY may have a new token.
+    // Drains first, because a call that crosses the GOAWAY may have a new token.
     this.#drain();
     this.#destroyAfter(WITHDRAWN_MS);
   }
 
   /**
-   * Closes the connection if its peer does not answer pings. Such a peer has disappeared, or reads nothing, so that
-   * sent data stays in this process's memory. Otherwise sends another ping.
+   * Sends a ping, or closes the connection if its peer does not answer pings. Such a peer has disappeared, or reads
+   * nothing, so data for it stays in this process's memory.
    */
   ping(report: Report): void {
     const { session } = this;

@@ -134,7 +134,7 @@ export class Connections {
 
   #accept(socket: Socket, maxAgeMs: number): void {
     const [peer, connection] = [formatPeer(socket), new AcceptedConnection(socket, maxAgeMs)];
-    // An earlier connection with the same ends was reset. Nobody notices that while a body is not read, and nothing else would end it.
+    // An earlier connection with the same addresses was reset. Node does not notice that while a body is not read.
     this.#byPeer.get(peer)?.cutOff();
     this.#byPeer.set(peer, connection);
     socket.once('close', () => {
@@ -158,7 +158,7 @@ export class Connections {
     const authenticated = connection.callers.size > 0 ? [] : this.#open().filter(({ callers }) => callers.size > 0);
     if (authenticated.length >= MAX_AUTHENTICATED_CONNECTIONS) {
       this.#report('connection: too many authenticated connections');
-      const other = dispensable(authenticated, caller);
+      const other = findDispensable(authenticated, caller);
       if (!other) return false;
       other.cutOff();
     }
@@ -168,7 +168,7 @@ export class Connections {
 
   /** Returns whether a call without a caller on an unauthenticated connection gets a response. */
   #tolerate(connection: AcceptedConnection, { isProbe }: CallTraits): boolean {
-    if (connection.callers.size > 0 || (isProbe && connection.mayProbe())) return true;
+    if (connection.callers.size > 0 || (isProbe && connection.admitProbe())) return true;
     this.#report(isProbe ? 'connection: too many unauthenticated calls' : 'connection: unauthenticated call');
     if (!isProbe) this.#endAfterAnswer(connection);
     return !isProbe;
@@ -251,10 +251,13 @@ export class Connections {
 }
 
 /**
- * Returns the connection that makes room for a caller's new one. It belongs to the caller with the most: the one idle
- * longest, or else, for another caller, the least recently used. No caller can therefore keep another one out.
+ * Returns the connection that makes room for a caller's new one: of the caller with the most connections, the one that
+ * has been idle longest. If none is idle, another caller's least recently used one. No caller can keep another one out.
  */
-function dispensable(authenticated: readonly AcceptedConnection[], newcomer: Caller): AcceptedConnection | undefined {
+function findDispensable(
+  authenticated: readonly AcceptedConnection[],
+  newcomer: Caller,
+): AcceptedConnection | undefined {
   const byCaller = Map.groupBy(authenticated, ({ callers: [caller] }) => caller?.name);
   const [most] = [...byCaller].sort(([, a], [, b]) => b.length - a.length);
   if (!most) return undefined;

@@ -79,7 +79,7 @@ export function createCoreServer(
     const draining = await connections.begin(request, response, caller, describePath(readPath(request)));
     if (!draining) return;
     scope.begin(request, callerValues(caller).set(connectionDraining, draining));
-    // Node leaves this to the event's handler.
+    // Node leaves the interim response to the handler of the event.
     if (request.headers.expect === '100-continue') continueWhenRead(request, response);
     const fault = scope.findUnservedStatus(request);
     if (fault === undefined) next();

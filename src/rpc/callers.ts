@@ -51,20 +51,19 @@ const FORMER_TOKEN_MS = 300_000;
 export class Callers {
   /** Callers by a token's SHA-256 in hexadecimal digits, or by a canonical certificate subject. */
   #known = new Map<string, KnownCaller>();
-  /** CORE_TOKEN by its hash, with all roles; for a while also the former one. Excludes tokens that the callers file lists. */
+  /** CORE_TOKEN by its hash, with all roles; for a while also the former one. Excludes tokens that the callers file has ever listed. */
   readonly #shared = new Map<string, KnownCaller>();
   /** The hash of the latest CORE_TOKEN. */
   #newest: string | undefined;
-  /** Whether authentication is off. */
-  readonly #isOpen: boolean;
+  readonly #isAuthenticationOff: boolean;
 
   /**
-   * @param token has all roles unless the callers file lists it
+   * @param token has all roles until the callers file lists it
    * @param entries the callers file; undefined: there is none
    */
   constructor(token: Secret | undefined, entries: CallerEntries | undefined) {
-    this.#isOpen = token === undefined && entries === undefined;
-    if (token) this.#shared.set(tokenHash(token.reveal()), known(ANY_CALLER));
+    this.#isAuthenticationOff = token === undefined && entries === undefined;
+    if (token) this.#shared.set(tokenHash(token.reveal()), newKnownCaller(ANY_CALLER));
     if (entries) this.replace(entries);
   }
 
@@ -76,10 +75,10 @@ export class Callers {
     const hash = tokenHash(token.reveal());
     this.#newest = hash;
     for (const former of this.#shared.keys()) {
-      // The former token may have come back.
+      // The former token may be the newest again.
       setTimeout(() => former !== this.#newest && this.#unshare(former), FORMER_TOKEN_MS).unref();
     }
-    if (!this.#known.has(hash) && !this.#shared.has(hash)) this.#shared.set(hash, known(ANY_CALLER));
+    if (!this.#known.has(hash) && !this.#shared.has(hash)) this.#shared.set(hash, newKnownCaller(ANY_CALLER));
   }
 
   #unshare(hash: string): void {
@@ -109,8 +108,8 @@ export class Callers {
    *
    * The lookup by hash need not take constant time, because the beginning of a hash does not help to find its token.
    */
-  of({ authorization, certificateSubject }: Presented): Caller | undefined {
-    if (this.#isOpen) return ANY_CALLER;
+  find({ authorization, certificateSubject }: Presented): Caller | undefined {
+    if (this.#isAuthenticationOff) return ANY_CALLER;
     if (authorization === undefined) {
       return certificateSubject && this.#known.get(canonicalSubject(certificateSubject))?.caller;
     }
@@ -130,11 +129,11 @@ export class Callers {
       this.#known.set(credential, former);
       return;
     }
-    this.#known.set(credential, known(caller));
+    this.#known.set(credential, newKnownCaller(caller));
   }
 }
 
-function known(caller: Caller): KnownCaller {
+function newKnownCaller(caller: Caller): KnownCaller {
   const controller = new AbortController();
   return { caller: { ...caller, withdrawn: controller.signal }, withdraw: () => controller.abort() };
 }
@@ -163,9 +162,9 @@ export function callerIdentifier(callers: Callers): Identify {
     const socket = ('stream' in request ? request.stream.session?.socket : undefined) ?? request.socket;
     if (!subjects.has(socket)) subjects.set(socket, readSubject(socket as TLSSocket));
     // Node takes the first of several headers, but a proxy in front may have checked another one.
-    const isAmbiguous = rawHeaders.filter((name, at) => at % 2 === 0 && /^authorization$/i.test(name)).length > 1;
+    const isAmbiguous = rawHeaders.filter((name, index) => index % 2 === 0 && /^authorization$/i.test(name)).length > 1;
     const authorization = isAmbiguous ? '' : headers.authorization;
-    return callers.of({ authorization, certificateSubject: subjects.get(socket) });
+    return callers.find({ authorization, certificateSubject: subjects.get(socket) });
   };
 }
 
@@ -297,7 +296,7 @@ export function findRefusal(
   if (roles.some((role) => may.has(role))) return undefined;
   return forbidden(
     name,
-    `may not call ${method}: it needs ${roles.join(' or ') || 'a role that none has'} in the callers file`,
+    `may not call ${method}: it needs ${roles.join(' or ') || 'a role that does not exist'} in the callers file`,
   );
 }
 
@@ -348,7 +347,7 @@ export function refuseOtherConsumers(caller: Caller, consumer: string, roles: re
 export const mayAccess = ({ studios }: Caller, studioIds: readonly string[] | null): boolean =>
   studios === undefined || (studioIds?.every((studioId) => studios.has(studioId)) ?? false);
 
-/** Returns a consumer that the caller may use. @param roles these may also use other callers' consumers */
+/** Returns a consumer that the caller may use. @param roles the roles that may also use other callers' consumers */
 export async function consumerNamed(
   deps: Reading,
   name: string,
@@ -358,7 +357,7 @@ export async function consumerNamed(
   const caller = readCaller(context);
   refuseOtherConsumers(caller, name, roles);
   const consumer = await getConsumer(deps, name);
-  // The callers file can only mean a stored consumer, which was removed or never created.
+  // A consumer `default` in the callers file means a stored one, which was removed or never created.
   if (consumer === DEFAULT_CONSUMER) refuseOtherConsumers(caller, '', roles);
   refuseConsumerOfOthers(caller, consumer.studioIds);
   return consumer;

@@ -47,7 +47,7 @@ export function connectScope({ routes, exchange, readMaxBytes }: ServedMethods, 
 
   return {
     register,
-    /** Notes the caller of a call, and the state of its connection. */
+    /** Sets the context values of a call: its caller, and whether its connection drains. */
     begin: (request: Request, values: ContextValues) => void known.set(request, values),
     findUnservedStatus,
     refuse,
@@ -59,7 +59,7 @@ export function connectScope({ routes, exchange, readMaxBytes }: ServedMethods, 
     scope.addContentTypeParser('*', (_request, _payload, done) => done(null));
     scope.setErrorHandler((_error, { raw }, reply) => refuse(raw, reply.hijack().raw, 415));
     scope.addHook('onRequest', ({ raw, routeOptions }, reply, done) => {
-      // The library makes a URL of the authority, and some clients' are not valid in one. No call depends on it.
+      // The library puts the authority into a URL, in which some clients' authorities are not valid. No call depends on it.
       raw.headers[raw.httpVersionMajor === 2 ? ':authority' : 'host'] = 'core';
       if (routeOptions.url !== EXCHANGE_PATH || !isOfGateway(raw)) return done();
       const response = reply.hijack().raw as unknown as Http2ServerResponse;
@@ -70,7 +70,8 @@ export function connectScope({ routes, exchange, readMaxBytes }: ServedMethods, 
         response.destroy();
       });
     });
-    // The plugin writes its own answers, and ignores its failures. A client would read this one as a valid empty message.
+    // The plugin writes its answers by itself, and ignores failures to do so. Fastify then sends an empty answer, which a
+    // client would read as a valid empty message.
     scope.addHook('onSend', async (_request, { raw }) => void raw.destroy());
     await scope.register(fastifyConnectPlugin, {
       requestGate,
@@ -94,7 +95,7 @@ export function connectScope({ routes, exchange, readMaxBytes }: ServedMethods, 
     await serveExchange(request, response, { ...call, contextValues });
   }
 
-  /** Returns the status of a request that no method serves; undefined: a method does. A framework would accept other spellings of a path. */
+  /** Returns the status of a request that no method serves; undefined: a method does. Fastify alone would accept other spellings of a path. */
   function findUnservedStatus(request: Request): number | undefined {
     const handler = handlers.get(readPath(request));
     if (!handler) return 404;
@@ -125,7 +126,7 @@ function observed(handler: UniversalHandler, run: RunCall): UniversalHandler {
     const answer = await handler(call);
     if (!progress.context) return unserved({ header, values, status: answer.status }, method, run);
     const isUndecoded = method.methodKind === 'unary' && progress.state === 'admitted';
-    // The library reports these as internal errors, which clients would retry.
+    // The library reports unreadable messages as internal errors, which clients would retry.
     const refusal = isUndecoded && refusalOfMessage(progress.context.signal.reason, progress);
     if (refusal)
       return toAnswer(header, await recordRefusal(run, newCall(method, header, callerIfAny({ values })), refusal));

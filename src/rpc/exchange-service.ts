@@ -207,7 +207,7 @@ function countThatFits(ready: readonly { readonly result: Result }[]): number {
   return full < 0 ? ready.length : full;
 }
 
-/** Authenticates each key and source once per message, whose items all arrived before. */
+/** Authenticates each key and source once per message. All items of a message arrive before the first is executed. */
 function oncePerSecret(authenticate: BearerAuthenticator): BearerAuthenticator {
   const begun = new Map<string, Promise<Credential>>();
   return (secretSha256, sourceId, studios) => {

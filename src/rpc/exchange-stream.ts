@@ -54,7 +54,7 @@ export const isOfGateway = (request: IncomingMessage | Http2ServerRequest): requ
   );
 
 /**
- * Returns a function that serves such calls as the library would, but directly on the HTTP/2 stream. The library's
+ * Returns a function that serves gateways' calls as the library would, but directly on the HTTP/2 stream. The library's
  * layers in between take longer than most requests.
  */
 export function exchangeServer({ implement, readMaxBytes }: ServedExchange, { gate, readable }: Checks) {
@@ -64,8 +64,8 @@ export function exchangeServer({ implement, readMaxBytes }: ServedExchange, { ga
     call: UniversalServerRequest & { contextValues: ContextValues },
   ): Promise<void> => {
     const { signal, header, contextValues, url } = call;
-    const ofCall = { requestMethod: call.method, url, requestSignal: signal, requestHeader: header, contextValues };
-    const context = createHandlerContext({ service: method.parent, method, protocolName: 'connect', ...ofCall });
+    const traits = { requestMethod: call.method, url, requestSignal: signal, requestHeader: header, contextValues };
+    const context = createHandlerContext({ service: method.parent, method, protocolName: 'connect', ...traits });
     let fault: ConnectError | undefined;
     response.writeHead(200, { 'content-type': contentTypeStreamProto });
     try {

@@ -46,7 +46,7 @@ export function retentionObserver(log: Logger, metrics?: CoreMetrics): Retention
   return {
     ...(metrics?.retention ?? { time() {}, processed() {} }),
     erased: (studioId, leads) => log.info({ studioId, leads }, 'retention: closed leads erased'),
-    failed: (err) => throttle.allow() && log.warn({ err }, 'retention: interrupted; it goes on'),
+    failed: (err) => throttle.allow() && log.warn({ err }, 'retention: interrupted by an error, and continues'),
   };
 }
 

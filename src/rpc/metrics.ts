@@ -143,12 +143,12 @@ function exportRetention(registry: Metrics): RetentionMetrics {
   let latest: Date | null = null;
   const leads = registry.counter(
     'lead_intake_core_retention_leads_total',
-    'Leads that the retention of their studio does not keep, by what became of them; those that stay, once an hour.',
+    'Leads whose retention has ended, by outcome. Leads that could not be erased count again every hour.',
     ['outcome'],
   );
   registry.gauge(
     'lead_intake_core_retention_lag_seconds',
-    'How far the time that retention goes by is behind the clock of the core.',
+    'How far the retention time is behind the clock of the core.',
     () => (latest ? (Date.now() - latest.getTime()) / 1000 : Number.NaN),
   );
   return {
@@ -197,7 +197,7 @@ function gaugeExpiringKeys(registry: Metrics, deps: Changing): void {
   };
   registry.gaugeBy(
     'lead_intake_core_keys_ending',
-    'Valid keys that requests used in the last 30 days and that end within so many days; at most an hour old.',
+    'Valid keys that were used in the last 30 days and expire within this many days. The count is at most an hour old.',
     { label: 'days', read },
   );
 }
@@ -232,7 +232,7 @@ function gaugeLeadChanges(registry: Metrics, store: Store): void {
     }
     return measured;
   });
-  const ofEach = (value: (measured: MeasuredDeliveries) => number) => ({
+  const byConsumer = (value: (measured: MeasuredDeliveries) => number) => ({
     label: 'consumer',
     read: async () =>
       (await measureConsumers().catch(() => [])).map(([name, measured]) => [name, value(measured)] as const),
@@ -240,16 +240,16 @@ function gaugeLeadChanges(registry: Metrics, store: Store): void {
   registry.gaugeBy(
     'lead_intake_core_consumer_changes_waiting',
     `Leads with changes that a named consumer has not acknowledged, counted up to ${MAX_COUNTED}, by consumer.`,
-    ofEach(({ waiting }) => waiting.leads),
+    byConsumer(({ waiting }) => waiting.leads),
   );
   registry.gaugeBy(
     'lead_intake_core_consumer_changes_oldest_seconds',
     'Age of the oldest change that a named consumer has not acknowledged, by consumer; 0: there is none.',
-    ofEach(({ waiting }) => ageSeconds(waiting.since)),
+    byConsumer(({ waiting }) => ageSeconds(waiting.since)),
   );
   registry.gaugeBy(
     'lead_intake_core_consumer_changes_set_aside',
     `Leads that a named consumer has set aside until they are taken back, counted up to ${MAX_COUNTED}, by consumer.`,
-    ofEach(({ setAside }) => setAside.leads),
+    byConsumer(({ setAside }) => setAside.leads),
   );
 }

@@ -1,3 +1,4 @@
+/** Yields values until the signal aborts. Does not wait for a value that is then still pending. */
 export async function* takeUntil<Value>(signal: AbortSignal, values: AsyncIterable<Value>): AsyncGenerator<Value> {
   const iterator = values[Symbol.asyncIterator]();
   // One listener for all values, because one per value would accumulate on the signal.

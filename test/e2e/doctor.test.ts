@@ -163,7 +163,7 @@ test.each([
   const { key: other } = await authority.issue('localhost', 'server');
   writeFileSync(key, other);
   expect(await wrongWith("core's certificates", 'core', settings)).toContain(
-    `fault: ${key} is the key of another certificate than that of ${cert}`,
+    `fault: ${key} is not the key of the certificate in ${cert}`,
   );
 });
 

@@ -32,7 +32,11 @@ export const SECURITY_BUGS: readonly PlantedBug[] = [
     suite: 'test/e2e/callers.test.ts',
     caughtBy: 'no request fails while the shared token is changed, first at the gateway',
     patches: [
-      { file: 'src/rpc/callers.ts', find: 'this.#shared.set(hash, known(ANY_CALLER))', put: 'this.#newest = hash' },
+      {
+        file: 'src/rpc/callers.ts',
+        find: 'this.#shared.set(hash, newKnownCaller(ANY_CALLER))',
+        put: 'this.#newest = hash',
+      },
     ],
   },
   {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { inAnyOrder } from '../../common/core-connection.ts';
+import { shuffled } from '../../common/core-connection.ts';
 
 const IPV4 = ['10.1.0.11', '10.1.0.12', '10.1.0.200'].map((address) => ({ address, family: 4 }));
 const IPV6 = ['fd00::1', 'fd00::2'].map((address) => ({ address, family: 6 }));
@@ -8,7 +8,7 @@ const IPV6 = ['fd00::1', 'fd00::2'].map((address) => ({ address, family: 6 }));
 test('each address of a core is sometimes the first, and all of them are tried', () => {
   const firsts = new Set<string | undefined>();
   for (let connection = 0; connection < 500; connection += 1) {
-    const order = inAnyOrder(IPV4);
+    const order = shuffled(IPV4);
     firsts.add(order[0]?.address);
     expect(order.toSorted((one, other) => (one.address < other.address ? -1 : 1))).toEqual(IPV4);
   }
@@ -17,8 +17,8 @@ test('each address of a core is sometimes the first, and all of them are tried',
 
 test('addresses of the family that the system prefers come first', () => {
   for (let connection = 0; connection < 100; connection += 1) {
-    expect(inAnyOrder([...IPV6, ...IPV4]).map(({ family }) => family)).toEqual([6, 6, 4, 4, 4]);
-    expect(inAnyOrder([...IPV4, ...IPV6]).map(({ family }) => family)).toEqual([4, 4, 4, 6, 6]);
+    expect(shuffled([...IPV6, ...IPV4]).map(({ family }) => family)).toEqual([6, 6, 4, 4, 4]);
+    expect(shuffled([...IPV4, ...IPV6]).map(({ family }) => family)).toEqual([4, 4, 4, 6, 6]);
   }
-  expect(inAnyOrder([])).toEqual([]);
+  expect(shuffled([])).toEqual([]);
 });

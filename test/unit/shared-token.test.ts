@@ -9,7 +9,7 @@ const MINUTE_MS = 60_000;
 const [A, B] = ['token-a-of-the-core', 'token-b-of-the-core'];
 const makeSecret = (token: string) => new Secret(token);
 const findCaller = (callers: Callers, token: string) =>
-  callers.of({ authorization: `Bearer ${token}`, certificateSubject: undefined });
+  callers.find({ authorization: `Bearer ${token}`, certificateSubject: undefined });
 const accepted = (callers: Callers) => [A, B].filter((token) => findCaller(callers, token));
 
 beforeEach(() => void vi.useFakeTimers());
@@ -45,7 +45,7 @@ test('a shared token that the callers file lists has the roles of the file, in e
   expect(accepted(callers)).toEqual([A]);
   vi.advanceTimersByTime(5 * MINUTE_MS);
   // Even without any valid token, a caller without a token is refused.
-  expect([accepted(callers), callers.of({ authorization: undefined, certificateSubject: undefined })]).toEqual([
+  expect([accepted(callers), callers.find({ authorization: undefined, certificateSubject: undefined })]).toEqual([
     [],
     undefined,
   ]);

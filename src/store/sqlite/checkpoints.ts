@@ -24,8 +24,8 @@ const TRUNCATION_INTERVAL_MS = 60_000;
 const LOG_STAYS_MS = 60_000;
 
 /**
- * Checkpoints SQLite's write-ahead log in a worker thread. In a large database, that writes pages all over the file,
- * and commits would wait for it.
+ * Checkpoints SQLite's write-ahead log in a worker thread. In a large database, a checkpoint writes pages all over the
+ * file, and commits would wait for it.
  *
  * @param identities the identities of the checkpointed files
  * @param logStays called when the log cannot be truncated for a minute, each minute, or at the end

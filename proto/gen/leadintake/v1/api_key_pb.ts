@@ -508,7 +508,7 @@ export const ApiKeyService: GenService<{
   /**
    * Lists the keys of a studio in pages, newest first, including revoked and expired ones. Refused with
    * INVALID_REQUEST, STUDIO_NOT_FOUND or MEMBER_FORBIDDEN. A key with an unreadable record is listed with its readable
-   * fields. It is not valid, so its expire_time is 1970-01-01. So is an unreadable create_time. An unreadable name is
+   * fields. It is not valid, so its expire_time is 1970-01-01, as is an unreadable create_time. An unreadable name is
    * `(cannot be read)`; other unreadable texts are empty. The key counts towards the limit of 20 until it is revoked.
    *
    * @generated from rpc leadintake.v1.ApiKeyService.ListApiKeys

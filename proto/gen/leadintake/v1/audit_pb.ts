@@ -63,21 +63,22 @@ export type AuditEvent = Message<"leadintake.v1.AuditEvent"> & {
   leadId?: string | undefined;
 
   /**
-   * The value before. The previous status or stage, as in the public API: `active`, `trial_booked`. The previous quota,
-   * in digits; absent: the gateways' default. The previous region; absent: none. Whether enquiries were `kept` or `not
-   * kept`. The reason of the previous hold; absent: none. The previous days of retention; absent: none. The member and
-   * its previous role: `member-2 staff`; absent: it is new. The source, and whether it was `enabled` or `disabled`;
-   * absent: it is new. The consumer that was removed. The reason for setting leads aside.
+   * The value before, by action: the previous status or stage, as in the public API (`active`, `trial_booked`); the
+   * previous quota in digits (absent: the gateways' default); the previous region, days of retention or reason of a hold
+   * (absent: none); whether enquiries were `kept` or `not kept`; the member and its previous role, such as `member-2 staff`,
+   * or the source and whether it was `enabled` or `disabled` (absent: it is new); the consumer that was removed; the reason
+   * for setting leads aside.
    *
    * @generated from field: optional string from = 7;
    */
   from?: string | undefined;
 
   /**
-   * The value after. The new status, stage, quota, region, keeping of enquiries, days of retention or reason of a hold; absent: removed. The member and its new role;
-   * absent: removed. For an update, the names of the changed fields as in the public API, never their values: `displayName,contact,sourceId,note`. The source, which has a
-   * new name if this equals `from`; absent: removed. The number of deleted leads. The stage of a created lead. The consumer that was created, or to which leads were resent,
-   * or for which they were set aside; absent: resent to all. The time up to which a restored database has lost nothing.
+   * The value after, by action: the same as in `from` with the new value (absent: removed; if a source's equals `from`, the
+   * source has a new name); for an update, the names of the changed fields as in the public API, never their values:
+   * `displayName,contact,sourceId,note`; the number of deleted leads; the stage of a created lead; the consumer that was
+   * created, to which leads were resent (absent: all), or for which they were set aside; the time up to which a restored
+   * database has lost nothing.
    *
    * @generated from field: optional string to = 8;
    */
@@ -176,7 +177,7 @@ export type ExportAuditEventsRequest = Message<"leadintake.v1.ExportAuditEventsR
   endTime?: Timestamp | undefined;
 
   /**
-   * The `resume_token` of the last message that was received, with which the export goes on; then the times must be absent. Empty: from the beginning.
+   * The `resume_token` of the last message received; the times must then be absent. Empty: from the beginning.
    *
    * @generated from field: string resume_token = 3;
    */
@@ -197,14 +198,14 @@ export const ExportAuditEventsRequestSchema: GenMessage<ExportAuditEventsRequest
  */
 export type ExportAuditEventsResponse = Message<"leadintake.v1.ExportAuditEventsResponse"> & {
   /**
-   * At most some 2000.
+   * At most about 2,200.
    *
    * @generated from field: repeated leadintake.v1.AuditEvent events = 1;
    */
   events: AuditEvent[];
 
   /**
-   * With which the export goes on behind this part; empty: this was the last one.
+   * The token to resume after this part; empty: this was the last part.
    *
    * @generated from field: string resume_token = 2;
    */
@@ -415,9 +416,11 @@ export const AuditService: GenService<{
     output: typeof ListAuditEventsResponseSchema;
   },
   /**
-   * Sends the events of a range of times, of all studios and of the deployment. Each event that is stored when the export begins is sent exactly once, even if it is
-   * interrupted and resumed. SQLite sends them in the order in which they were stored, MongoDB record by record, each in its order. The next export begins where this
-   * one ended: no earlier event is stored after five minutes, unless clocks differ by more. Refused with INVALID_REQUEST.
+   * Sends the events of a range of times, of all studios and of the deployment. Each event that is stored when the export
+   * begins is sent exactly once, even if the export is interrupted and resumed. A core on SQLite sends events in the order
+   * in which they were stored; on MongoDB it sends record after record, the events of each in their order. Begin the next
+   * export where this one ended: no event from before that time is stored later, unless clocks differ by more than five
+   * minutes. Refused with INVALID_REQUEST.
    *
    * @generated from rpc leadintake.v1.AuditService.ExportAuditEvents
    */

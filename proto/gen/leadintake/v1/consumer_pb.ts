@@ -106,8 +106,8 @@ export type WaitingChanges = Message<"leadintake.v1.WaitingChanges"> & {
   isLowerBound: boolean;
 
   /**
-   * The time of the first of these changes, or else of the request for a backfill; for leads set aside, when the first
-   * one was. Absent: none waits, or only until its retry_time.
+   * The time of the first of these changes, or else of the request for a backfill; for leads set aside, when the first of
+   * them was set aside. Absent: no lead waits, or leads wait only for their retry_time.
    *
    * @generated from field: google.protobuf.Timestamp oldest_time = 3;
    */
@@ -596,18 +596,19 @@ export const ConsumerStartSchema: GenEnum<ConsumerStart> = /*@__PURE__*/
   enumDesc(file_leadintake_v1_consumer, 0);
 
 /**
- * The named consumers of the change feed. Each receives all changes, and acknowledges them itself. Calls of
- * PullLeadChanges, WatchLeadChanges, AcknowledgeLeadChanges and ResendLeads name it. The consumer without a name always
- * exists. `default` means it too, unless release 1.2 created a consumer of that name. A caller with the role `feed`
- * cannot use it. Refusals: see LeadIntakeService.
+ * The named consumers of the change feed. Each receives all changes of its studios, and acknowledges them itself. Calls of
+ * PullLeadChanges, WatchLeadChanges, AcknowledgeLeadChanges and ResendLeads name a consumer. The consumer without a name
+ * always exists, and `default` means the same one, unless release 1.2 created a consumer of that name. A caller with the
+ * role `feed`, but not `crm`, cannot use the consumer without a name. Refusals: see LeadIntakeService.
  *
  * @generated from service leadintake.v1.ConsumerService
  */
 export const ConsumerService: GenService<{
   /**
-   * Creates a consumer. An equal repetition returns it, or creates it again if it was removed since. For one that
-   * starts now, all earlier changes are first distributed. If that takes longer than the call may, repeat it. Refused
-   * with INVALID_REQUEST, CONSUMER_EXISTS (another one has the name, or it is `default`), or CONSUMER_LIMIT_REACHED.
+   * Creates a consumer. An equal repetition returns the consumer, or creates it again if it was removed since. If the
+   * consumer starts now, all earlier changes are distributed first: repeat the call if that takes longer than its deadline.
+   * Refused with INVALID_REQUEST, CONSUMER_EXISTS (another one has the name, or it is `default`), or
+   * CONSUMER_LIMIT_REACHED.
    *
    * @generated from rpc leadintake.v1.ConsumerService.CreateConsumer
    */

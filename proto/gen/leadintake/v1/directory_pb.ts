@@ -38,7 +38,7 @@ export type Studio = Message<"leadintake.v1.Studio"> & {
 
   /**
    * ISO 3166-1 alpha-2 code, in upper case, of a region with a phone number plan: the region of phone numbers without a
-   * country code. Without a region, such numbers are compared by their digits. Set it before the first lead. A number stored
+   * country code. Without a region, such numbers are compared by their digits. Set it before the first lead: a number stored
    * under another region, or none, and its international form are two contacts until the first of the leads is closed.
    *
    * @generated from field: optional string region_code = 3;
@@ -183,15 +183,15 @@ export type PutStudioRequest = Message<"leadintake.v1.PutStudioRequest"> & {
 
   /**
    * The fields to change: `status`, `region_code`, `quota_limit`, `keep_enquiries`, `retention_days`, and `is_test` of
-   * a new studio. The second to fifth are removed if named but absent. Absent or empty: all fields that are present.
+   * a new studio. The second to fifth are reset if named but absent. Absent or empty: all fields that are present.
    *
    * @generated from field: google.protobuf.FieldMask update_mask = 3;
    */
   updateMask?: FieldMask | undefined;
 
   /**
-   * UUID. A repeated call with the same one for the same record changes nothing, and returns the present state. Absent: the call
-   * cannot be repeated safely.
+   * UUID. A repeated call with the same request_id for the same record changes nothing, and returns the current state.
+   * Absent: the call cannot be repeated safely.
    *
    * @generated from field: optional string request_id = 4;
    */
@@ -507,8 +507,8 @@ export type PutApiKeyQuotaRequest = Message<"leadintake.v1.PutApiKeyQuotaRequest
   memberId?: string | undefined;
 
   /**
-   * UUID. A repeated call with the same one for the same record changes nothing, and returns the present state. Absent: the call
-   * cannot be repeated safely.
+   * UUID. A repeated call with the same request_id for the same record changes nothing, and returns the current state.
+   * Absent: the call cannot be repeated safely.
    *
    * @generated from field: optional string request_id = 5;
    */
@@ -557,8 +557,8 @@ export type PutMemberRequest = Message<"leadintake.v1.PutMemberRequest"> & {
   member?: Member | undefined;
 
   /**
-   * UUID. A repeated call with the same one for the same record changes nothing, and returns the present state. Absent: the call
-   * cannot be repeated safely.
+   * UUID. A repeated call with the same request_id for the same record changes nothing, and returns the current state.
+   * Absent: the call cannot be repeated safely.
    *
    * @generated from field: optional string request_id = 2;
    */
@@ -621,8 +621,8 @@ export type RemoveMemberRequest = Message<"leadintake.v1.RemoveMemberRequest"> &
   memberId: string;
 
   /**
-   * UUID. A repeated call with the same one for the same record changes nothing, and returns the present state. Absent: the call
-   * cannot be repeated safely.
+   * UUID. A repeated call with the same request_id for the same record changes nothing, and returns the current state.
+   * Absent: the call cannot be repeated safely.
    *
    * @generated from field: optional string request_id = 3;
    */
@@ -678,8 +678,8 @@ export type PutLeadSourceRequest = Message<"leadintake.v1.PutLeadSourceRequest">
   leadSource?: LeadSource | undefined;
 
   /**
-   * UUID. A repeated call with the same one for the same record changes nothing, and returns the present state. Absent: the call
-   * cannot be repeated safely.
+   * UUID. A repeated call with the same request_id for the same record changes nothing, and returns the current state.
+   * Absent: the call cannot be repeated safely.
    *
    * @generated from field: optional string request_id = 2;
    */
@@ -735,8 +735,8 @@ export type RemoveLeadSourceRequest = Message<"leadintake.v1.RemoveLeadSourceReq
   leadSourceId: string;
 
   /**
-   * UUID. A repeated call with the same one for the same record changes nothing, and returns the present state. Absent: the call
-   * cannot be repeated safely.
+   * UUID. A repeated call with the same request_id for the same record changes nothing, and returns the current state.
+   * Absent: the call cannot be repeated safely.
    *
    * @generated from field: optional string request_id = 3;
    */

@@ -1059,8 +1059,8 @@ export type ChangeLeadStageRequest = Message<"leadintake.v1.ChangeLeadStageReque
   memberId?: string | undefined;
 
   /**
-   * UUID. A repeated call with the same one for the same record changes nothing, and returns the present state. Absent: the call
-   * cannot be repeated safely.
+   * UUID. A repeated call with the same request_id for the same record changes nothing, and returns the current state.
+   * Absent: the call cannot be repeated safely.
    *
    * @generated from field: optional string request_id = 5;
    */
@@ -1413,8 +1413,8 @@ export type EraseContactResponse = Message<"leadintake.v1.EraseContactResponse">
 
   /**
    * Whether leads may remain. For a phone number, leads may have been opened while the studio had no region: call again
-   * with the number in its other form, with or without the country code. There may be more than one call erases: call
-   * again. Or some cannot be erased: see skipped_count.
+   * with the number in its other form, with or without the country code. The contact may have more leads than one call
+   * erases: call again. Or some cannot be erased: see skipped_count.
    *
    * @generated from field: bool may_be_incomplete = 2;
    */
@@ -1718,8 +1718,8 @@ export type WatchLeadChangesRequest = Message<"leadintake.v1.WatchLeadChangesReq
   consumer: string;
 
   /**
-   * How long without a message before one without changes is sent, while changes can be read. It distinguishes a quiet
-   * watch from a dead one. At least 1 s; it may be up to two seconds late. Absent: none is sent.
+   * After this long without a message, a message without changes is sent, as long as changes can be read. It distinguishes
+   * a quiet watch from a dead one. At least 1 s; a heartbeat may be up to two seconds late. Absent: none is sent.
    *
    * @generated from field: google.protobuf.Duration heartbeat = 2;
    */
@@ -1939,8 +1939,8 @@ export const ResendLeadsRequestSchema: GenMessage<ResendLeadsRequest> = /*@__PUR
  */
 export type ResendLeadsResponse = Message<"leadintake.v1.ResendLeadsResponse"> & {
   /**
-   * The number of leads that this call resent. With lead_ids, counts those that the studio
-   * has; leads set aside stay so. 0 with a consumer that is sent all.
+   * The number of leads that this call resent; 0 if it starts a backfill of a consumer. With lead_ids, the number of them
+   * that the studio has, including leads that stay set aside.
    *
    * @generated from field: int32 lead_count = 1;
    */
@@ -2012,8 +2012,8 @@ export type UpdateLeadRequest = Message<"leadintake.v1.UpdateLeadRequest"> & {
   memberId?: string | undefined;
 
   /**
-   * UUID. A repeated call with the same one for the same record changes nothing, and returns the present state. Absent: the call
-   * cannot be repeated safely.
+   * UUID. A repeated call with the same request_id for the same record changes nothing, and returns the current state.
+   * Absent: the call cannot be repeated safely.
    *
    * @generated from field: optional string request_id = 6;
    */
@@ -2438,7 +2438,7 @@ export const LeadIntakeService: GenService<{
    * Resends leads of a studio, all or some, for a consumer that has lost its copy. A call resends up to 500 leads;
    * the next one continues with the response's token. For a named consumer, which must have the studio, a call without
    * lead_ids and update_time covers all leads. They are sent as the consumer acknowledges others. A resent lead has a new
-   * revision, so earlier acknowledgements do not settle it. Refused with INVALID_REQUEST or CONSUMER_NOT_FOUND.
+   * revision, so earlier acknowledgements do not apply to it. Refused with INVALID_REQUEST or CONSUMER_NOT_FOUND.
    *
    * @generated from rpc leadintake.v1.LeadIntakeService.ResendLeads
    */
