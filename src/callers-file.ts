@@ -121,7 +121,7 @@ const listCredentials = ({ tokens = [], certificateSubject }: CallerEntry): stri
 export const canonicalSubject = (subject: CertificateSubject): string =>
   JSON.stringify(Object.entries(subject).sort(([a], [b]) => (a < b ? -1 : 1)));
 
-/** Describes a fault without quoting values: a token that stands in the place of its hash must not reach the log. */
+/** Describes a fault without quoting values: a token given instead of its hash must not reach the log. */
 function callerFault({ instancePath, keyword, message, params, propertyName }: ErrorObject): string {
   const where = describeLocation(instancePath.replace(/^\/callers/, ''), 'a caller') || 'the file';
   if (keyword === 'propertyNames' || propertyName !== undefined) {

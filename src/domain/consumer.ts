@@ -92,10 +92,8 @@ export function withBackfill(consumer: Consumer, studioId: string | null): reado
 }
 
 /** Whether a consumer receives the changes of a studio: it names the studio, or it has all and the studio is not a test studio. */
-export const receivesStudio = (
-  { studioIds, includesTests }: NewConsumer,
-  { id, isTest }: Pick<Studio, 'id' | 'isTest'>,
-): boolean => studioIds?.includes(id) ?? (includesTests || !isTest);
+export const receivesStudio = (consumer: NewConsumer, studio: Pick<Studio, 'id' | 'isTest'>): boolean =>
+  consumer.studioIds?.includes(studio.id) ?? (consumer.includesTests || !studio.isTest);
 
 /** Caches one value for each consumer, created on first use. Holds at most as many as there can be consumers. */
 export function cachedByConsumer<Value>(make: (consumer: number) => Value): (consumer: number) => Value {

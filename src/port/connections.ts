@@ -251,14 +251,12 @@ export class Connections {
 }
 
 /**
- * Returns the connection that makes room for a caller's new one: of the caller with the most connections, the one that
- * has been idle longest. If none is idle, another caller's least recently used one. No caller can keep another one out.
+ * Returns the connection to cut off for a caller's new one. It belongs to the caller with the most connections, and has
+ * been idle longest. If that caller has no idle one, it loses its least recently used one, unless it is the newcomer
+ * itself. No caller can therefore keep another one out.
  */
-function findDispensable(
-  authenticated: readonly AcceptedConnection[],
-  newcomer: Caller,
-): AcceptedConnection | undefined {
-  const byCaller = Map.groupBy(authenticated, ({ callers: [caller] }) => caller?.name);
+function findDispensable(all: readonly AcceptedConnection[], newcomer: Caller): AcceptedConnection | undefined {
+  const byCaller = Map.groupBy(all, ({ callers: [caller] }) => caller?.name);
   const [most] = [...byCaller].sort(([, a], [, b]) => b.length - a.length);
   if (!most) return undefined;
   const [name, connections] = most;

@@ -33,7 +33,6 @@ interface CoreContext {
   readonly callers: Callers;
   /** Without a certificate the server does not use TLS. */
   readonly credentials: TlsCredentials;
-  /** The readiness of the store. */
   readonly readiness: Readiness;
   /** Aborts when shutdown begins, a drain time before the port closes. */
   readonly draining: AbortSignal;

@@ -17,8 +17,8 @@ export function consumerService(deps: Dependencies): ServiceImpl<typeof Consumer
     async createConsumer({ consumer, start }, context) {
       const { name = '', studioIds = [], allStudios = false, includeTestStudios = false } = consumer ?? {};
       refuseConsumerOfOthers(readCaller(context), allStudios ? null : studioIds);
-      const which = { name, studioIds, allStudios, includeTestStudios, start: consumerStart.fromWire(start) };
-      const created = await createConsumer(deps, { ...which, ...readActor(context) }, context.signal);
+      const settings = { name, studioIds, allStudios, includeTestStudios, start: consumerStart.fromWire(start) };
+      const created = await createConsumer(deps, { ...settings, ...readActor(context) }, context.signal);
       return { consumer: consumerToWire(created) };
     },
 

@@ -67,7 +67,6 @@ export function createCoreMetrics() {
       calls.observe({ operation: call.operation, outcome: call.outcome }, call.durationMs / 1000);
       countOutcome(call);
     },
-    /** Counts a call of a named caller. */
     callerCalled({ name: caller, credential }: Caller) {
       if (caller !== null && credential !== null) callsOfCallers.inc({ caller, credential });
     },
@@ -225,7 +224,7 @@ function gaugeLeadChanges(registry: Metrics, store: Store): void {
     const unknown = { leads: Number.NaN, since: new Date(Number.NaN) };
     const none = { waiting: unknown, setAside: unknown, isComplete: false };
     const began = performance.now();
-    // One after the other, because counting is the most expensive query. Once one takes its maximum time, others would as well.
+    // One after the other, because counting is the most expensive query. Once one count takes its maximum time, others would as well.
     for (const consumer of await store.listConsumers()) {
       const isLate = performance.now() - began >= STORE_CALL_MS;
       measured.push([consumer.name, isLate ? none : await measureConsumer({ store }, consumer).catch(() => none)]);

@@ -33,7 +33,7 @@ export async function* runStream<Message>(
   // Aborts when the caller disconnects, or its deadline passes.
   const { method, requestHeader, signal } = context;
   const end = Promise.withResolvers<object>();
-  // Rethrown below, if a consumer still waits.
+  // Rethrown below, if a reader still waits.
   const ended = run({ ...newCall(method, requestHeader, caller), request }, () => end.promise);
   count(caller, 1);
   ended.finally(() => count(caller, -1)).catch(() => {});
@@ -54,7 +54,7 @@ export async function* runStream<Message>(
   } catch (error) {
     end.reject(error);
   } finally {
-    // Has an effect only if the consumer stopped at a message; otherwise the promise is settled.
+    // Has an effect only if the reader stopped at a message; otherwise the promise is settled.
     cancel();
     signal.removeEventListener('abort', cancel);
   }

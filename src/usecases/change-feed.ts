@@ -48,7 +48,7 @@ export class LeadChangePoller {
   /** When it was last used; milliseconds of the process. */
   usedAt: number = performance.now();
   #last: PollResult = { changes: [], versions: new Map() };
-  /** The next poll, which all waiting consumers share. */
+  /** The next poll, which all waiting callers share. */
   #next: { readonly result: Promise<PollResult>; readonly hurry: AbortController } | undefined;
 
   /** @param pollers returns the number of pollers that share the time for polls */
@@ -96,7 +96,7 @@ export class LeadChangePoller {
       this.#next = undefined;
       return this.now();
     });
-    // All consumers may have stopped waiting.
+    // All callers may have stopped waiting.
     result.catch(() => {});
     return { result, hurry };
   }

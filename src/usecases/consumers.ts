@@ -58,8 +58,8 @@ export async function createConsumer(
   }
   const by = requestedBy(requester, clock);
   const ids = allStudios ? null : [...new Set(studioIds)].toSorted();
-  const which = { name, studioIds: ids, includesTests, start: start as ConsumerStart, createdAt: by.now };
-  const outcome = await store.createConsumer(which, by);
+  const settings = { name, studioIds: ids, includesTests, start: start as ConsumerStart, createdAt: by.now };
+  const outcome = await store.createConsumer(settings, by);
   switch (outcome.kind) {
     case 'created':
       return outcome.consumer;

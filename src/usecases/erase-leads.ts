@@ -92,8 +92,8 @@ export async function eraseContact(
       skipped.add(leadId);
       return false;
     }
-    const which = { studioId, leadId, ...requestedBy(by, clock) };
-    const outcome = await eraseReadable(store, { ...which, ...(expectedUpdatedAt && { expectedUpdatedAt }) });
+    const erasure = { studioId, leadId, ...requestedBy(by, clock) };
+    const outcome = await eraseReadable(store, { ...erasure, ...(expectedUpdatedAt && { expectedUpdatedAt }) });
     if (outcome.kind === 'unreadable') skipped.add(leadId);
     return isNewErasure(outcome);
   }

@@ -17,7 +17,6 @@ export interface EraseStudioCommand extends Erasing {
   readonly pageToken: string;
 }
 
-/** The result of a call. */
 export interface StudioErasure {
   readonly erasedLeadCount: number;
   readonly skippedLeadCount: number;

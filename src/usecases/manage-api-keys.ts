@@ -107,9 +107,9 @@ export async function listApiKeys(
   const live = before === null ? await store.listLiveApiKeys(studioId) : [];
   const { records, next } = await store.listFormerApiKeys(studioId, before, size - live.length);
   // A key that was revoked between the two reads is in both results.
-  const each = new Map([...live, ...records].map((key) => [key.id, key])).values();
+  const unique = new Map([...live, ...records].map((key) => [key.id, key])).values();
   return {
-    apiKeys: [...each].sort(newestFirst),
+    apiKeys: [...unique].sort(newestFirst),
     nextPageToken: tokenAfter('apiKeys', studioId, next),
   };
 }

@@ -80,11 +80,11 @@ export async function retainLeads(
   pace = PACE,
 ): Promise<void> {
   const lease = new RetentionLease(deps, pace.idleMs);
-  const rest = (ms: number) => sleep(ms, undefined, { signal, ref: false }).catch(() => {});
+  const pause = (ms: number) => sleep(ms, undefined, { signal, ref: false }).catch(() => {});
   const studios = new StudiosToRetain(deps, observer);
   const { waiting } = studios;
   for (;;) {
-    await rest(pace.lookMs);
+    await pause(pace.lookMs);
     if (signal.aborted) return;
     try {
       await studios.listEvery(pace.listMs, signal);
@@ -120,7 +120,7 @@ export async function retainLeads(
           const outcome = await erase(deps, lead, observer);
           observer.processed(outcome, 1);
           if (outcome === 'erased') erased.set(studioId, (erased.get(studioId) ?? 0) + 1);
-          await rest(pace.restMs);
+          await pause(pace.restMs);
           if (signal.aborted) return;
         }
         left -= page.records.length;
@@ -140,7 +140,7 @@ export async function retainLeads(
       // The database role may lack the right to delete.
       observer.failed(error);
     }
-    await rest(pace.restMs);
+    await pause(pace.restMs);
   }
 }
 
@@ -247,9 +247,9 @@ async function erase(
   { studioId, id: leadId, updatedAt }: Lead,
   observer: RetentionObserver,
 ): Promise<RetentionOutcome> {
-  const which = { studioId, leadId, expectedUpdatedAt: updatedAt };
+  const erasure = { studioId, leadId, expectedUpdatedAt: updatedAt };
   try {
-    return (await store.eraseLead({ ...which, ...BY_RETENTION, now: clock() })).kind;
+    return (await store.eraseLead({ ...erasure, ...BY_RETENTION, now: clock() })).kind;
   } catch (error) {
     if (error instanceof StoreUnavailable) throw error;
     observer.failed(error);

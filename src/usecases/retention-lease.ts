@@ -29,7 +29,7 @@ export class RetentionLease {
   async take(first: Date | null): Promise<Date | null> {
     const { store, clock: readClock } = this.#deps;
     const found = await store.findRetentionTime();
-    const at = this.#now();
+    const now = this.#now();
     const seen = this.#seen;
     this.time = found?.time ?? null;
     if (!found?.time) {
@@ -37,12 +37,12 @@ export class RetentionLease {
       return null;
     }
     if (seen?.version !== found.version) {
-      this.#seen = { version: found.version, at };
+      this.#seen = { version: found.version, at: now };
       return null;
     }
-    if (at - seen.at < this.#idleMs) return null;
+    if (now - seen.at < this.#idleMs) return null;
     // After a long silence, only the last part counts: the clock was probably right only then.
-    const elapsedMs = Math.min(at - seen.at, 2 * this.#idleMs);
+    const elapsedMs = Math.min(now - seen.at, 2 * this.#idleMs);
     const clock = readClock().getTime();
     const time = new Date(nextRetentionTime(found.time.getTime(), clock, elapsedMs));
     if (!(await store.putRetentionTime(found.version, time))) return null;

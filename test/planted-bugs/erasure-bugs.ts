@@ -18,7 +18,7 @@ export const ERASURE_BUGS: readonly PlantedBug[] = [
     suite: 'test/unit/retention-lease.test.ts',
     caughtBy: 'retention time does not jump with a clock, however often cores start',
     patches: [
-      { file: 'src/usecases/retention-lease.ts', find: 'Math.min(at - seen.at, 2 * this.#idleMs)', put: 'Infinity' },
+      { file: 'src/usecases/retention-lease.ts', find: 'Math.min(now - seen.at, 2 * this.#idleMs)', put: 'Infinity' },
     ],
   },
   {

@@ -54,7 +54,7 @@ export const LEAD_BUGS: readonly PlantedBug[] = [
     name: 'leads of test studios reach every consumer',
     suite: ON_SQLITE,
     caughtBy: LEFT_OUT,
-    patches: [{ file: 'src/domain/consumer.ts', find: '(includesTests || !isTest)', put: 'true' }],
+    patches: [{ file: 'src/domain/consumer.ts', find: '(consumer.includesTests || !studio.isTest)', put: 'true' }],
   },
   {
     name: 'an export of a person lacks leads that had the contact before a correction',

@@ -19,7 +19,7 @@ import { type DecidedEvent, type Decision, eventOfAct } from './decision.ts';
 export interface StoredLead {
   /** Null: it was erased. */
   readonly lead: Checked<Lead> | null;
-  /** What remains of the lead after an erasure. Before that, its `erasedAt` is meaningless. */
+  /** The parts of the lead that an erasure leaves. Before the erasure, its `erasedAt` is meaningless. */
   readonly remaining: Checked<ErasedLead>;
   /** Whether its original texts are stored. */
   readonly isCorrected: boolean;

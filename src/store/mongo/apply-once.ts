@@ -8,7 +8,7 @@ import { appended, type Changeable, type HistoryEntry, hasFullHistory, historyEn
 import { READ } from './queries.ts';
 import { isDuplicate, isOfDocument, isTooLarge, NotRepeatable, serverRefusal } from './server-refusal.ts';
 
-/** What a change decides about the document as read. */
+/** The decision of a change about the document as read. */
 export type DocumentDecision<Document, Outcome> =
   /** Nothing is written. */
   | { readonly outcome: Outcome }

@@ -97,16 +97,16 @@ export function distribution(connection: Connection) {
   ];
 
   /** Distributes pending changes that were read before the consumers. */
-  async function distributeChanges(found: readonly LeadDocument[], to: readonly Consumer[]): Promise<void> {
+  async function distributeChanges(found: readonly LeadDocument[], receivers: readonly Consumer[]): Promise<void> {
     if (found.length === 0) return;
     const $in = [...new Set(found.map(({ studioId }) => studioId))];
     const tests = await studios.find({ _id: { $in }, isTest: true }, ID_ONLY).toArray();
     const testIds = new Set(tests.map(({ _id }) => _id));
     const toDeliver = found.map((lead) => {
       const [pending, createdAt] = [pendingFromDocument(lead), timeOrNone(lead.createdAt)];
-      const which = { id: lead.studioId, isTest: testIds.has(lead.studioId) };
-      const documents = to.flatMap((consumer) => {
-        const delivery = receivesStudio(consumer, which) && computeDelivery(pending, createdAt, consumer.number);
+      const studio = { id: lead.studioId, isTest: testIds.has(lead.studioId) };
+      const documents = receivers.flatMap((consumer) => {
+        const delivery = receivesStudio(consumer, studio) && computeDelivery(pending, createdAt, consumer.number);
         return delivery ? deliveryDocument(consumer.number, lead._id, delivery) : [];
       });
       return { lead, documents };
@@ -122,20 +122,20 @@ export function distribution(connection: Connection) {
 
   async function distribute() {
     const until = performance.now() + MAX_DISTRIBUTION_MS;
-    let to: readonly Consumer[] = [];
+    let receivers: readonly Consumer[] = [];
     let position: ChangePosition | null = null;
     let isComplete = false;
     for (let isLate = false; !isLate && !isComplete; isLate = performance.now() >= until) {
       const found: LeadDocument[] = await (position
         ? pendingChanges.behind(position, MAX_CHANGES)
         : pendingChanges.first(MAX_CHANGES));
-      to = await consumers();
-      await distributeChanges(found, to);
+      receivers = await consumers();
+      await distributeChanges(found, receivers);
       const last = found.at(-1);
       isComplete = found.length < MAX_CHANGES || !last;
       position = (last && pendingChanges.toPosition(last)) ?? null;
     }
-    return { consumers: to, isComplete };
+    return { consumers: receivers, isComplete };
   }
 
   return {

@@ -66,8 +66,8 @@ export async function indexFaults(database: Db, collection: string): Promise<rea
 
 function describe(index: Index, withSameKey: readonly Document[], all: readonly Document[]): string {
   if (withSameKey.length > 0) {
-    const each = withSameKey.map((found) => `"${found.name}" ${weaknesses(found, index).join(', ')}`);
-    return `is invalid: the index ${each.join('; the index ')}`;
+    const described = withSameKey.map((found) => `"${found.name}" ${weaknesses(found, index).join(', ')}`);
+    return `is invalid: the index ${described.join('; the index ')}`;
   }
   const namesake = all.find(({ name }) => name === index.name);
   return namesake ? `is missing: the index of that name has the key ${JSON.stringify(namesake.key)}` : 'is missing';

@@ -112,8 +112,8 @@ function searchesAndWalks({ leads, call, report }: Connection) {
         const find = (limit: number) =>
           leads.find({ studioId, openContactKey }, { ...WITHOUT_ORIGINAL, limit }).toArray();
         const sorted = (found: readonly LeadDocument[]) => {
-          const each = new Map(found.map((lead) => [keyText(lead._id), lead])).values();
-          return leadsOfContact([...each].map(presentLeadFromDocument), report);
+          const unique = new Map(found.map((lead) => [keyText(lead._id), lead])).values();
+          return leadsOfContact([...unique].map(presentLeadFromDocument), report);
         };
         const found = await find(MAX_LEADS_PER_CONTACT);
         const all = sorted(found);

@@ -257,9 +257,9 @@ function conflictReader({ leads }: Connection) {
     const contact = !readsContact
       ? null
       : await byContact.submit({ studioId, keys: contactKeys.map(openKey) }, deadline);
-    const own = early ?? (await byKey.submit(key, deadline));
-    if (own) {
-      const earlier = creationFromDocument(own);
+    const stored = early ?? (await byKey.submit(key, deadline));
+    if (stored) {
+      const earlier = creationFromDocument(stored);
       // The same id: an insert of this call took effect, but its response was lost.
       if ('lead' in earlier && earlier.lead.id === lead.id) return { kind: 'created', lead };
       return replayOutcome(earlier, fingerprint);

@@ -5,10 +5,10 @@ import { KEY_RULE, type StoredKeys } from '../decisions/leads.ts';
  * lead's id, so the unique index needs no exception.
  */
 export function keysDocument(leadId: string, { contactKeys, regionCode, isOpen, formerKeys }: StoredKeys) {
-  const own = contactKeys.map((key) => (isOpen ? openKey(key) : closedKey(key, leadId)));
+  const current = contactKeys.map((key) => (isOpen ? openKey(key) : closedKey(key, leadId)));
   const former = formerKeys.map((key) => `former:${key}:${leadId}`);
   return {
-    openContactKey: [...own, ...former],
+    openContactKey: [...current, ...former],
     contactRule: { version: KEY_RULE, region: regionCode },
   };
 }

@@ -21,7 +21,7 @@ export interface LeadCreationStore {
    *    lead holds the key. Enquiries are deduplicated by the idempotency keys that the lead remembers, across processes and
    *    retries. The lead's fields stay, and a change is pending for it. No other outcome may store an enquiry.
    *
-   * Of concurrent calls with the same idempotency key, or with a common contact key, exactly one must create a lead. The
+   * Exactly one of concurrent calls with the same idempotency key, or with a common contact key, must create a lead. The
    * keys of an unreadable lead must stay taken.
    *
    * @throws UnreadableRecord when the lead of the idempotency key is unreadable

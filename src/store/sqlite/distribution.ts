@@ -76,14 +76,14 @@ function rowDistributor(prepare: Prepare) {
     'UPDATE leads SET changed_since = NULL, change_kinds = NULL WHERE number = CAST(? AS INTEGER)',
   );
   const { at } = PENDING;
-  return (rows: readonly ListRow[], to: readonly Consumer[]): void => {
+  return (rows: readonly ListRow[], receivers: readonly Consumer[]): void => {
     for (const row of rows) {
       const lead = row[at.number] as string;
       const [pending, createdAt] = [pendingFromRow(row), new Date(row[at.createdAt] as number)];
-      const which = { id: row[at.studioId] as string, isTest: row[at.isTest] === 1 };
-      for (const each of to) {
-        const { number: consumer } = each;
-        const delivery = receivesStudio(each, which) && computeDelivery(pending, createdAt, consumer);
+      const studio = { id: row[at.studioId] as string, isTest: row[at.isTest] === 1 };
+      for (const receiver of receivers) {
+        const { number: consumer } = receiver;
+        const delivery = receivesStudio(receiver, studio) && computeDelivery(pending, createdAt, consumer);
         if (!delivery) continue;
         const [since, kinds] = [delivery.since.getTime(), kindsJson(delivery.kinds)];
         const keepsAside = Number(isOnlyResent(delivery.kinds));
