@@ -8,7 +8,7 @@ import { Throttle } from '../../common/throttle.ts';
 import { readDatabaseUrl } from '../../src/config.ts';
 import { newId, systemClock } from '../../src/domain/new-id.ts';
 import { Refusal } from '../../src/domain/refusal.ts';
-import { absentFile, absentFileIn, openStore } from '../../src/store/open-store.ts';
+import { absentFileError, absentFileIn, openStore } from '../../src/store/open-store.ts';
 import { StoreUnavailable, UnreadableRecord } from '../../src/store/port/faults.ts';
 import { LOG_STAYS } from '../../src/store/port/listeners.ts';
 import type { Dependencies } from '../../src/usecases/dependencies.ts';
@@ -80,7 +80,7 @@ export function runOnStore(command: (deps: Dependencies) => Promise<unknown>, ma
   return runReported(async () => {
     const databaseUrl = readDatabaseUrl(process.env).reveal();
     const absent = absentFileIn(databaseUrl);
-    if (absent !== undefined && !mayCreate) throw absentFile(absent);
+    if (absent !== undefined && !mayCreate) throw absentFileError(absent);
     const store = await openStore(databaseUrl, { report: reportUnreadable, logStays: () => console.error(LOG_STAYS) });
     if (absent !== undefined) console.error(`a new database was created: ${absent}`);
     try {

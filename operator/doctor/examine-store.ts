@@ -1,6 +1,6 @@
 import { errorSummary } from '../../common/error-summary.ts';
 import type { FileContents, FileState, ServerState } from '../../src/store/database-state.ts';
-import { ofEarlierRelease } from '../../src/store/earlier-release.ts';
+import { earlierReleaseError } from '../../src/store/earlier-release.ts';
 import { examineDatabase } from '../../src/store/open-store.ts';
 import type { Notes } from './finding.ts';
 
@@ -39,7 +39,7 @@ function noteContents(notes: Notes, path: string, { release, isOpenToOthers, isB
     notes.fault(
       `SQLite at ${path} was written by a newer release: run that release, or restore the copy from before its first start`,
     );
-  else if (release === 'earlier') notes.fault(ofEarlierRelease(`SQLite at ${path}`).message);
+  else if (release === 'earlier') notes.fault(earlierReleaseError(`SQLite at ${path}`).message);
   else if (release === '1.2')
     notes.warning(
       `SQLite at ${path} is of release 1.2: the next core that starts brings it to this one, and keeps a copy`,

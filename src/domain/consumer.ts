@@ -91,7 +91,7 @@ export function withBackfill(consumer: Consumer, studioId: string | null): reado
   return next.length > MAX_STUDIOS_OF_CONSUMER ? all : next;
 }
 
-/** Whether a consumer receives the changes of a studio: it names the studio, or it has all and the studio is not a test studio. */
+/** Whether a consumer receives the changes of a studio. If it names no studios, it gets test studios only with `includesTests`. */
 export const receivesStudio = (consumer: NewConsumer, studio: Pick<Studio, 'id' | 'isTest'>): boolean =>
   consumer.studioIds?.includes(studio.id) ?? (consumer.includesTests || !studio.isTest);
 

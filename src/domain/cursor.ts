@@ -134,7 +134,6 @@ export const studioTokenAfter = (studioId: string): string => makeToken('studios
 /** Returns the id of the studio before a page; undefined if the token was not issued for this list. */
 export const studioBeforePage = (token: string): string | undefined => decodePosition('studios', '', token)?.toString();
 
-/** @param consumer the number of the consumer */
 export const setAsideTokenAfter = (consumer: number, { due, studioId, leadId: id }: SetAsidePosition): string =>
   positionToken('setAside', `${consumer}`, { studioId, position: updatePosition({ id, updatedAt: due }) });
 

@@ -82,7 +82,7 @@ export function connectScope({ routes, exchange, readMaxBytes }: ServedMethods, 
         routes(router);
         for (const [at, handler] of router.handlers.entries()) {
           handlers.set(handler.requestPath, handler);
-          router.handlers[at] = observed(handler, run);
+          router.handlers[at] = withCorrectedAnswers(handler, run);
         }
       },
     });
@@ -114,7 +114,7 @@ export function connectScope({ routes, exchange, readMaxBytes }: ServedMethods, 
 }
 
 /** Lets the library serve a call, but replaces its answer when it could not serve it. */
-function observed(handler: UniversalHandler, run: RunCall): UniversalHandler {
+function withCorrectedAnswers(handler: UniversalHandler, run: RunCall): UniversalHandler {
   const { method } = handler;
   const serve = async (call: UniversalServerRequest) => {
     const { header } = call;

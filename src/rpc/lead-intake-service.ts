@@ -252,15 +252,15 @@ function expectedFromWire(time: Timestamp | undefined, faults: Faults): Date | u
 }
 
 function outcomeToWire(result: ImportedLead) {
-  if (result.kind === 'refused') return refused(result.refusal);
+  if (result.kind === 'refused') return refusalOutcome(result.refusal);
   const { kind, leadId } = result;
   // The caller has no id to recognise the lead by, so its key conflicts, as in any creation.
-  if (leadId === null) return refused(refusalOfCreation({ kind: 'erased' }));
+  if (leadId === null) return refusalOutcome(refusalOfCreation({ kind: 'erased' }));
   const value = create(LeadImportedSchema, { leadId, replayed: kind !== 'imported', erased: kind === 'erased' });
   return { case: 'imported', value } as const;
 }
 
-const refused = (refusal: Refusal) => ({ case: 'error', value: toStatus(toConnectError(refusal)) }) as const;
+const refusalOutcome = (refusal: Refusal) => ({ case: 'error', value: toStatus(toConnectError(refusal)) }) as const;
 
 function importFromWire({ leadId, idempotencyKey, stage, createTime, updateTime, ...data }: WireImport): LeadImport {
   return {

@@ -44,7 +44,7 @@ export const MAX_GROUPS = 10;
 export const MAX_IN_GROUP = 10;
 
 /** Returns the error message for a write whose index is missing or invalid. @param faults sentences */
-export const refusalOfCreations = (faults: readonly string[]): string => `no records are created: ${faults.join('. ')}`;
+export const describeRefusal = (faults: readonly string[]): string => `no records are created: ${faults.join('. ')}`;
 
 /**
  * Describes the records that conflict with a unique index; undefined: there are none.

@@ -4,7 +4,7 @@ import { StoreUnavailable } from './port/faults.ts';
 export const CONTACT_RULE_VERSION = 2;
 
 /** @param database the subject of the message */
-export const ofEarlierRelease = (database: string): StoreUnavailable =>
+export const earlierReleaseError = (database: string): StoreUnavailable =>
   new StoreUnavailable(
     `${database} has data of a release before 1.2: start each later release up to 1.2 first, then this one`,
   );

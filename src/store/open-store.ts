@@ -16,7 +16,7 @@ import { openSqliteStore, readSqlite } from './sqlite/sqlite-store.ts';
 import type { RecordStore, Store } from './store.ts';
 
 export { LOG_STAYS } from './port/listeners.ts';
-export { absentFile } from './sqlite/database-file.ts';
+export { absentFileError } from './sqlite/database-file.ts';
 
 /* Only this module depends on the adapters. It loads MongoDB's on demand, because the driver is a third of a command's modules. */
 

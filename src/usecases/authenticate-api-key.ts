@@ -22,7 +22,7 @@ export type BearerAuthenticator = (
 ) => Promise<Credential>;
 
 export function bearerAuthenticator({ store, clock }: Changing): BearerAuthenticator {
-  const noteUse = keyUseNoter(store.recordApiKeyUse);
+  const noteUse = keyUseRecorder(store.recordApiKeyUse);
   return async (secretSha256, sourceId, studios) => {
     const faults = new Faults();
     if (secretSha256.length !== 32) faults.note('secretSha256', 'must be 32 bytes long');
@@ -54,7 +54,7 @@ const WRITE_INTERVAL_MS = 60_000;
  * Returns a function that records the last use of keys, each at most once a minute. It works in the background, so
  * requests neither wait for the write nor fail with it.
  */
-export function keyUseNoter(recordUse: ApiKeyStore['recordApiKeyUse']): (key: ApiKey, now: Date) => void {
+export function keyUseRecorder(recordUse: ApiKeyStore['recordApiKeyUse']): (key: ApiKey, now: Date) => void {
   /** The keys whose use was written, or attempted, in the current interval. */
   const noted = new Set<string>();
   let began = 0;

@@ -74,12 +74,12 @@ interface Erasing extends Requester {
  * can no longer be written, and erases the leads page by page. The progress is in the studio's status and the caller's
  * token only. Any call may therefore be repeated, or all from the beginning.
  *
- * @param known the ended studios that this process knows
+ * @param endedStudios the ended studios that this process knows
  * @throws Refusal INVALID_REQUEST, STUDIO_NOT_FOUND
  */
 export async function eraseStudio(
   deps: Changing,
-  known: EndedStudios,
+  endedStudios: EndedStudios,
   { studioId, confirmStudioId, pageToken, ...by }: EraseStudioCommand,
 ): Promise<StudioErasure> {
   const faults = new Faults();
@@ -93,10 +93,10 @@ export async function eraseStudio(
   const { status } = await existingStudio(deps.store, studioId, faults);
   const erasing = { studioId, ...by };
   // A studio that is known to have ended is active again if an earlier backup was restored.
-  if (status !== 'ended') known.forget(studioId);
-  else if (after) return eraseLeads(deps, erasing, { after, endedMs: known.knownMs(studioId) });
+  if (status !== 'ended') endedStudios.forget(studioId);
+  else if (after) return eraseLeads(deps, erasing, { after, endedMs: endedStudios.knownMs(studioId) });
   const ended = await endStudio(deps, erasing);
-  known.knownMs(studioId);
+  endedStudios.knownMs(studioId);
   return { ...NOTHING, ...ended, nextPageToken: pageTokenAfter('endedStudio', studioId, LOWEST_ID) };
 }
 

@@ -2,7 +2,7 @@ import { timestampDate } from '@bufbuild/protobuf/wkt';
 import { describe, expect, test } from 'vitest';
 import { StudioStatus } from '../../proto/gen/leadintake/v1/directory_pb.ts';
 import type { ApiKey } from '../../src/domain/api-key.ts';
-import { keyUseNoter } from '../../src/usecases/authenticate-api-key.ts';
+import { keyUseRecorder } from '../../src/usecases/authenticate-api-key.ts';
 import { anApiKey, NOW, plus } from '../support/builders.ts';
 import { aService } from '../support/service.ts';
 
@@ -31,7 +31,7 @@ describe('the last use of a key', () => {
     const writes: number[] = [];
     let key: ApiKey = anApiKey();
     let fails = false;
-    const note = keyUseNoter(async ({ now }) => {
+    const note = keyUseRecorder(async ({ now }) => {
       if (fails) throw new Error('the store is away');
       writes.push(now.getTime() - NOW.getTime());
       key = { ...key, lastUsedAt: now };
@@ -57,7 +57,7 @@ describe('the last use of a key', () => {
   test.each([1, 60_000, 86_400_000])("a key's last use is written after the clock went back by %d ms", (backMs) => {
     const writes: number[] = [];
     let key: ApiKey = anApiKey();
-    const note = keyUseNoter(async ({ now }) => {
+    const note = keyUseRecorder(async ({ now }) => {
       writes.push(now.getTime() - NOW.getTime());
       key = { ...key, lastUsedAt: now };
     });

@@ -57,7 +57,7 @@ export const FEED_BUGS: readonly PlantedBug[] = [
     name: 'a feed call fails if FerretDB ends it because of concurrent calls',
     suite: 'test/contract/mongo-refusals.test.ts',
     caughtBy: 'resendLeads succeeds after the server aborts one of its writes because of a conflict',
-    patches: [{ file: 'src/store/mongo/mongo-store.ts', find: 'repeating(connection)', put: 'connection.call' }],
+    patches: [{ file: 'src/store/mongo/mongo-store.ts', find: 'retryingCall(connection)', put: 'connection.call' }],
   },
   {
     name: 'only the last of several restores counts',

@@ -151,7 +151,7 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
     suite: UPGRADE,
     caughtBy:
       'a SQLite file in which a release before 1.2 has begun something is refused with advice and stays unchanged',
-    patches: [{ file: MIGRATE, find: 'if (isOfBefore12(database)) throw ofEarlierRelease($FILE);', put: '' }],
+    patches: [{ file: MIGRATE, find: 'if (isOfBefore12(database)) throw earlierReleaseError($FILE);', put: '' }],
   },
   {
     name: 'a request is admitted when the quota cannot be counted',

@@ -65,7 +65,7 @@ export const KEY_RULE = 3;
 const KEY_RULE_OF_1_2 = 2;
 
 /** Whether a key belongs to a lead's contact. Reads the lead only if needed. An unreadable lead keeps all its keys. */
-export function hasKey(read: () => Checked<Lead> | null, rule: KeyRule | undefined, key: string): boolean {
+export function isKeyOfContact(read: () => Checked<Lead> | null, rule: KeyRule | undefined, key: string): boolean {
   if (rule?.version !== KEY_RULE_OF_1_2) return true;
   const lead = read();
   return lead === null || lead instanceof UnreadableRecord || contactKeys(lead.contact, rule.region).includes(key);

@@ -193,7 +193,7 @@ const backOff = (attempt: number) => sleep(MIN_BACKOFF_MS * 2 ** (attempt - 1) *
  * Returns a `call` that retries its body after a write conflict, so the body must be repeatable. Some engines abort one
  * of two commands that write the same records in different orders.
  */
-export const repeating =
+export const retryingCall =
   ({ call }: Connection): Connection['call'] =>
   (body) =>
     call(async (deadline) => {

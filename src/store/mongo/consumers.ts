@@ -8,7 +8,7 @@ import { checkedConsumer } from '../records.ts';
 import { changer } from './apply-once.ts';
 import type { Connection } from './connection.ts';
 import { AFTER_ALL_STUDIOS, type ConsumersDocument, NO_CONSUMERS } from './documents.ts';
-import { among, ID_ONLY, OF_MANY, READ, WITHOUT_HISTORY } from './queries.ts';
+import { among, BULK_OPTIONS, ID_ONLY, READ, WITHOUT_HISTORY } from './queries.ts';
 
 /** The maximum number of deliveries that a command removes. */
 const MAX_REMOVED = 1000;
@@ -95,7 +95,7 @@ export function mongoConsumers(connection: Connection): ConsumerStore {
         const options = { ...READ, projection: { studioId: 1 }, limit: MAX_REMOVED } as const;
         const found = await deliveries.find(isOrphan, options).toArray();
         if (found.length === 0) return false;
-        await deliveries.deleteMany({ ...isOrphan, ...among(found.map(({ _id }) => _id)) }, OF_MANY);
+        await deliveries.deleteMany({ ...isOrphan, ...among(found.map(({ _id }) => _id)) }, BULK_OPTIONS);
         return found.length === MAX_REMOVED;
       }),
 

@@ -27,7 +27,7 @@ import {
   type LeadDocument,
   pendingFromDocument,
 } from './lead-documents.ts';
-import { among, deliveryKey, ID_ONLY, keyText, leadKey, OF_MANY, READ, WITHOUT_HISTORY } from './queries.ts';
+import { among, BULK_OPTIONS, deliveryKey, ID_ONLY, keyText, leadKey, READ, WITHOUT_HISTORY } from './queries.ts';
 import { updateEach } from './write-each.ts';
 
 /** A delivery with its lead; undefined: the lead was deleted. */
@@ -64,7 +64,7 @@ function deliveryReader(connection: Connection) {
     const byKey = new Map(read.map((lead) => [keyText(lead._id), lead]));
     // Their leads were deleted, for example from a test studio, so nobody could acknowledge them.
     const lost = found.filter(({ _id }) => !byKey.has(keyText(_id)));
-    if (lost.length > 0) await deliveries.deleteMany(among(lost.map(({ _id }) => _id)), OF_MANY);
+    if (lost.length > 0) await deliveries.deleteMany(among(lost.map(({ _id }) => _id)), BULK_OPTIONS);
     return current(found.map((delivery) => ({ delivery, lead: byKey.get(keyText(delivery._id)) })));
   }
 

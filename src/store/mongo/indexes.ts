@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Db, type Document, MongoServerError } from 'mongodb';
-import { MAX_GROUPS, MAX_IN_GROUP, refusalOfCreations } from '../database-state.ts';
+import { describeRefusal, MAX_GROUPS, MAX_IN_GROUP } from '../database-state.ts';
 import { NotRepeatable } from './server-refusal.ts';
 
 /** An index. Promises rely on the unique ones; the others only save time. */
@@ -190,13 +190,13 @@ export function indexKeeper(access: IndexAccess) {
 
   return {
     async expectValid(...collections: readonly Indexed[]): Promise<void> {
-      if (!isStarted) throw new NotRepeatable(refusalOfCreations(['the indexes have not been checked yet']));
+      if (!isStarted) throw new NotRepeatable(describeRefusal(['the indexes have not been checked yet']));
       const found = await Promise.all(collections.map((collection) => checks.get(collection) ?? check(collection)));
       // The other indexes only save time.
       const faults = found.flat().filter(({ index }) => index.unique);
       if (faults.length > 0)
         throw new NotRepeatable(
-          refusalOfCreations(faults.map((each) => describeFault(each, buildErrors.get(each.index)))),
+          describeRefusal(faults.map((each) => describeFault(each, buildErrors.get(each.index)))),
         );
     },
 

@@ -11,13 +11,13 @@ import { oldEventsId, ownerOfOldEvents } from './history.ts';
 import { ACKNOWLEDGED, type LeadDocument } from './lead-documents.ts';
 import {
   among,
+  BULK_OPTIONS,
   deliveryKey,
   ID_ONLY,
   keyText,
   type LeadKey,
   leadIdsBetween,
   leadKey,
-  OF_MANY,
   READ,
 } from './queries.ts';
 
@@ -42,7 +42,7 @@ export function mongoLeadDeletion(connection: Connection): LeadDeletionStore {
         const gone = await remove(found, { studioId });
         for (const { number } of consumers) {
           const _id = { $in: gone.map((id) => deliveryKey(number, id)) };
-          await deliveries.deleteMany({ studioId, _id }, OF_MANY);
+          await deliveries.deleteMany({ studioId, _id }, BULK_OPTIONS);
         }
         return found.length;
       });
@@ -65,7 +65,7 @@ export function mongoLeadDeletion(connection: Connection): LeadDeletionStore {
         const acknowledged = found.filter(({ _id }) => !isWaiting.has(keyText(_id)));
         const removed = await remove(acknowledged, condition);
         const ofDefault = { studioId, _id: { $in: removed.map((id) => deliveryKey(DEFAULT_CONSUMER.number, id)) } };
-        if (removed.length > 0) await deliveries.deleteMany(ofDefault, OF_MANY);
+        if (removed.length > 0) await deliveries.deleteMany(ofDefault, BULK_OPTIONS);
         return removed.length;
       }),
   };
@@ -97,7 +97,7 @@ function leadRemover({ leads, oldEvents }: Connection): LeadRemover {
   return async (found, condition) => {
     const ids = found.map(({ _id }) => _id);
     if (ids.length === 0) return [];
-    await leads.deleteMany({ ...condition, _id: { $in: ids } } as object, OF_MANY);
+    await leads.deleteMany({ ...condition, _id: { $in: ids } } as object, BULK_OPTIONS);
     const withOldEvents = [
       ...found.flatMap(({ _id, moved }) => (moved === undefined ? [] : _id)),
       // If that fails, the events of these leads are deleted all the same.

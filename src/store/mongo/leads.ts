@@ -9,7 +9,7 @@ import {
   decideLeadStage,
   decideLeadUpdate,
   type EnquiryWrite,
-  hasKey,
+  isKeyOfContact,
   type LeadWrite,
   type StoredLead,
 } from '../decisions/leads.ts';
@@ -131,7 +131,7 @@ const staleKeyReleaser =
     const { studioId, _id, openContactKey, contactRule } = holder;
     const held = [openContactKey].flat();
     const shared = keys.filter((key) => held.includes(openKey(key)));
-    if (shared.some((key) => hasKey(() => leadFromDocument(holder), contactRule, key))) return false;
+    if (shared.some((key) => isKeyOfContact(() => leadFromDocument(holder), contactRule, key))) return false;
     const freed = new Map(shared.map((key) => [openKey(key), closedKey(key, `${_id.id}`)]));
     const $set = { openContactKey: held.map((key) => freed.get(key) ?? key) };
     await leads.updateOne({ _id, studioId, ...asRead(holder) }, { $set });

@@ -1,6 +1,6 @@
 import type { Db } from 'mongodb';
 import { BY_MIGRATION } from '../../domain/audit.ts';
-import { CONTACT_RULE_VERSION, ofEarlierRelease } from '../earlier-release.ts';
+import { CONTACT_RULE_VERSION, earlierReleaseError } from '../earlier-release.ts';
 import { StoreUnavailable } from '../port/faults.ts';
 import type { SchemaDocument, StudioDocument } from './documents.ts';
 import type { LeadDocument } from './lead-documents.ts';
@@ -23,7 +23,7 @@ export async function migrateFrom12(database: Db): Promise<StoreUnavailable | un
   if (schema) return new StoreUnavailable('a newer release has written the database: start that release');
   const studios = database.collection<StudioDocument>('studios');
   if (await studios.findOne({ claimVersion: { $ne: CONTACT_RULE_VERSION } }, ID_ONLY)) {
-    return ofEarlierRelease('the database');
+    return earlierReleaseError('the database');
   }
   await endRetentionOfHeld(database);
   await isInserted(schemas.insertOne({ _id: 'schema', version: SCHEMA_VERSION }));

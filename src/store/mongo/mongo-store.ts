@@ -7,7 +7,7 @@ import type { RecordStore, Store } from '../store.ts';
 import { mongoApiKeys } from './api-keys.ts';
 import { mongoAudit } from './audit.ts';
 import { createCollections, studioReads } from './collections.ts';
-import { type Connection, connect, repeating, withSlowClient } from './connection.ts';
+import { type Connection, connect, retryingCall, withSlowClient } from './connection.ts';
 import { mongoConsumers } from './consumers.ts';
 import { mongoDeliveries } from './deliveries.ts';
 import { mongoDirectory } from './directory.ts';
@@ -38,7 +38,7 @@ export async function openMongoStore(url: string, listeners: StoreListeners = {}
 export function storeOn(connection: Connection): RecordStore {
   const reads = studioReads(connection);
   // These write many records at a time.
-  const repeated = { ...connection, call: repeating(connection) };
+  const repeated = { ...connection, call: retryingCall(connection) };
   return {
     ...mongoLeadWrites(connection),
     ...mongoLeadDeletion(repeated),

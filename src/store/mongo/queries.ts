@@ -12,7 +12,7 @@ import type { SomeLeads } from '../port/resending.ts';
 export const READ = { enableUtf8Validation: false } as const;
 
 /** The options of writes of many documents. The server must not continue them after the call has stopped waiting. */
-export const OF_MANY = { ordered: false, maxTimeMS: STORE_SILENCE_MS } as const;
+export const BULK_OPTIONS = { ordered: false, maxTimeMS: STORE_SILENCE_MS } as const;
 
 export const ID_ONLY = { ...READ, projection: { _id: 1 } } as const;
 

@@ -3,7 +3,7 @@ import { readPage } from '../pages.ts';
 import type { RequestLogStore } from '../port/request-log.ts';
 import type { Connection } from './connection.ts';
 import type { RequestDocument } from './documents.ts';
-import { ID_ONLY, leadIdsBetween, leadKey, OF_MANY, READ } from './queries.ts';
+import { BULK_OPTIONS, ID_ONLY, leadIdsBetween, leadKey, READ } from './queries.ts';
 import { DUPLICATE } from './server-refusal.ts';
 import { insertEach } from './write-each.ts';
 
@@ -39,7 +39,7 @@ export function mongoRequestLog({ requests, call, report }: Connection): Request
           const last = await requests.findOne(below(studioId, null), options);
           end = last && toId(last) > kept.since ? toId(last) : kept.since;
         }
-        await requests.deleteMany(below(studioId, end), OF_MANY);
+        await requests.deleteMany(below(studioId, end), BULK_OPTIONS);
       }),
   };
 }

@@ -6,7 +6,7 @@ import {
   type OptionalUnlessRequiredId,
   type WriteError,
 } from 'mongodb';
-import { OF_MANY } from './queries.ts';
+import { BULK_OPTIONS } from './queries.ts';
 import { OF_DOCUMENT } from './server-refusal.ts';
 
 /**
@@ -35,7 +35,7 @@ export async function insertEach<Schema extends Document>(
   codes?: readonly number[],
 ): Promise<readonly WriteError[]> {
   try {
-    await collection.insertMany(documents, OF_MANY);
+    await collection.insertMany(documents, BULK_OPTIONS);
     return [];
   } catch (error) {
     const { result, refusals } = refusedWrites(error, codes);
@@ -59,7 +59,7 @@ export async function updateEach<Schema extends Document>(
   const sum = { found: 0, changed: 0, refused: new Set<number>() };
   for (let start = 0; start < updates.length; start += MAX_UPDATES) {
     const part = updates.slice(start, start + MAX_UPDATES);
-    const { result, refusals } = await collection.bulkWrite(part, OF_MANY).then(
+    const { result, refusals } = await collection.bulkWrite(part, BULK_OPTIONS).then(
       (result) => ({ result, refusals: [] as readonly WriteError[] }),
       (error) => refusedWrites(error, OF_DOCUMENT),
     );

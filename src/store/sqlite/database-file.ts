@@ -52,7 +52,7 @@ function examineContents(path: string, isOpenToOthers: boolean): FileContents {
 /** Whether a file does not exist or is empty. A process may die between creating the file and its first write. */
 export const isAbsent = (path: string): boolean => !existsSync(path) || statSync(path).size === 0;
 
-export const absentFile = (path: string): StoreUnavailable =>
+export const absentFileError = (path: string): StoreUnavailable =>
   new StoreUnavailable(
     `the database file ${path} ${existsSync(path) ? 'is empty' : 'does not exist'}: DATABASE_URL names it`,
   );
@@ -69,7 +69,7 @@ export interface Vacuumed {
  * @throws StoreUnavailable when the file is in use, or its disk has no room for the copy
  */
 export function vacuumFile(path: string): Vacuumed {
-  if (isAbsent(path)) throw absentFile(path);
+  if (isAbsent(path)) throw absentFileError(path);
   const before = statSync(path).size;
   const { database, files } = openDatabase(path);
   try {
@@ -130,14 +130,14 @@ export interface Backup {
  */
 export async function backUpFile(path: string, file: string, watch: BackupWatch): Promise<Backup> {
   const partial = `${file}.partial`;
-  if (isAbsent(path)) throw absentFile(path);
-  if (existsSync(file)) throw existsAlready(file);
+  if (isAbsent(path)) throw absentFileError(path);
+  if (existsSync(file)) throw existsAlreadyError(file);
   await makeFile(partial);
   try {
     await write(path, partial, watch);
     const { size } = await stat(partial);
     await renameToNew(partial, file).catch((error) => {
-      throw error.code === 'EEXIST' ? existsAlready(file) : error;
+      throw error.code === 'EEXIST' ? existsAlreadyError(file) : error;
     });
     // SQLite has synced the file itself.
     syncFolder(dirname(resolve(file)));
@@ -162,7 +162,7 @@ async function renameToNew(from: string, to: string): Promise<void> {
   }
 }
 
-const existsAlready = (file: string): StoreUnavailable =>
+const existsAlreadyError = (file: string): StoreUnavailable =>
   new StoreUnavailable(`${file} exists already: name another file`);
 
 async function makeFile(partial: string): Promise<void> {

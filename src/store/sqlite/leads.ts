@@ -10,7 +10,7 @@ import {
   decideLeadErasure,
   decideLeadStage,
   decideLeadUpdate,
-  hasKey,
+  isKeyOfContact,
   KEY_RULE,
   type LeadWrite,
   type StoredLead,
@@ -320,7 +320,7 @@ function uniquenessKeys(prepare: Prepare) {
         const [number, id, stage, version, region] = found;
         if (number === otherThan) continue;
         const lead = () => presentLeadFromRow(studioId, selectLead.get(number) as ListRow);
-        if (stage !== null && isOpen(stage) && hasKey(lead, { version, region }, contactKey))
+        if (stage !== null && isOpen(stage) && isKeyOfContact(lead, { version, region }, contactKey))
           return { number, id: idText(id) };
         // The lead was closed or deleted by hand, or the key does not belong to its contact. The key still finds a closed lead.
         free(studio, [contactKey], number);

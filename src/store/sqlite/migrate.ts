@@ -3,7 +3,7 @@ import { dirname } from 'node:path';
 import type { DatabaseSync } from 'node:sqlite';
 import { SQLITE_BUSY_MS } from '../../../common/deadlines.ts';
 import { BY_MIGRATION } from '../../domain/audit.ts';
-import { ofEarlierRelease } from '../earlier-release.ts';
+import { earlierReleaseError } from '../earlier-release.ts';
 import { StoreUnavailable } from '../port/faults.ts';
 import { fileFault } from './file-fault.ts';
 import { isLocked, untilUnlocked } from './group-commit.ts';
@@ -46,7 +46,7 @@ function migrate(database: DatabaseSync, path: string): void {
   database.exec('PRAGMA journal_mode = DELETE; PRAGMA secure_delete = ON; PRAGMA synchronous = FULL');
   database.exec(`PRAGMA cache_size = -262144; BEGIN IMMEDIATE; PRAGMA busy_timeout = ${SQLITE_BUSY_MS}`);
   if (schemaVersion(database) !== SCHEMA_OF_1_2) return;
-  if (isOfBefore12(database)) throw ofEarlierRelease(`the database file ${path}`);
+  if (isOfBefore12(database)) throw earlierReleaseError(`the database file ${path}`);
   const report = createProgressReport(path);
   const copy = `${realpathSync(path)}${COPY_END}`;
   report('writing a copy');

@@ -2,7 +2,7 @@ import { closeSync, mkdirSync, openSync, statSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { SQLITE_BUSY_MS } from '../../../common/deadlines.ts';
-import { ofEarlierRelease } from '../earlier-release.ts';
+import { earlierReleaseError } from '../earlier-release.ts';
 import { StoreUnavailable } from '../port/faults.ts';
 import { fileFault } from './file-fault.ts';
 import { untilUnlocked } from './group-commit.ts';
@@ -93,6 +93,6 @@ function knownVersion(database: DatabaseSync, path: string): number {
     throw new StoreUnavailable(
       `a newer release has written the database file ${path} (schema ${version}, this one knows ${SCHEMA_VERSION}): start that release, or restore the copy from before its first start`,
     );
-  if (version !== 0 && version < SCHEMA_OF_1_2) throw ofEarlierRelease(`the database file ${path}`);
+  if (version !== 0 && version < SCHEMA_OF_1_2) throw earlierReleaseError(`the database file ${path}`);
   return version;
 }
