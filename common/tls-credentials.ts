@@ -90,7 +90,7 @@ function load({ cert, key, ca }: TlsFiles, pem: TlsPem): Loaded {
     throw new Error(`${key.path} is not the key of the certificate in ${cert.path}`);
   }
   const expiries = new Map<string, Date>();
-  // A chain expires with its first certificate to expire. New authorities stand beside expiring ones, so the last to expire counts.
+  // A chain expires with its first certificate to expire. New authorities are listed beside expiring ones, so the last to expire counts.
   if (cert) expiries.set(cert.path, new Date(Math.min(...chain.map(toExpiry))));
   if (ca) expiries.set(ca.path, new Date(Math.max(...authorities.map(toExpiry))));
   const validFrom = cert && new Date(Math.max(...chain.map(({ validFromDate }) => validFromDate.getTime())));

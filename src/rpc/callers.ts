@@ -51,7 +51,7 @@ const FORMER_TOKEN_MS = 300_000;
 export class Callers {
   /** Callers by a token's SHA-256 in hexadecimal digits, or by a canonical certificate subject. */
   #known = new Map<string, KnownCaller>();
-  /** CORE_TOKEN by its hash, with all roles; for a while also the former one. Excludes tokens that the callers file has ever listed. */
+  /** CORE_TOKEN by its hash, with all roles; for a while also the former one. Excludes tokens that the callers file lists. */
   readonly #shared = new Map<string, KnownCaller>();
   /** The hash of the latest CORE_TOKEN. */
   #newest: string | undefined;

@@ -35,7 +35,7 @@ function deliveryWriter({ deliveries }: Connection) {
     const stored = new Set<string>();
     for (let index = 0; index < documents.length; index += MAX_DELIVERIES) {
       const part = documents.slice(index, index + MAX_DELIVERIES);
-      // The leads of refused deliveries already have one.
+      // The lead of a refused delivery already has a delivery.
       const refusals = await insertEach(deliveries, part, [DUPLICATE]);
       const refused = new Set(refusals.map(({ index }) => part[index] as DeliveryDocument));
       for (const document of part) if (!refused.has(document)) stored.add(deliveryText(document._id));

@@ -65,7 +65,7 @@ export interface LeadReadStore extends PublicLeadStore, LeadCountStore {
    * Lists the leads of the studio, highest id first, without their enquiries. Must skip unreadable ones and reach all
    * others. Only after hundreds of unreadable ones in a row may a page have fewer than `limit` leads and a `next`.
    *
-   * With a filter, lists only matching leads, and examines some thousand of the studio's. A page may then be short or
+   * With a filter, lists only matching leads, and examines some thousand leads of the studio. A page may then be short or
    * empty, and have a `next`. If isByUpdate says so, leads are in the order of `updatedAt` and id, highest first, and
    * `before` and `next` are results of updatePosition. A filter by `created` may miss leads whose id does not begin with
    * `createdAt`.

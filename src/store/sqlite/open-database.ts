@@ -14,7 +14,7 @@ import { syncFolder } from './sync-folder.ts';
 /**
  * Opens a database file, creating it, its folder and missing tables.
  *
- * @throws StoreUnavailable with what is wrong with the file and what to do, such as to open it with another release first
+ * @throws StoreUnavailable with what is wrong with the file and what to do, such as opening it with another release first
  */
 export function openDatabase(path: string): { readonly database: DatabaseSync; readonly files: OpenedFiles } {
   let database: DatabaseSync | undefined;
@@ -36,7 +36,7 @@ export function openDatabase(path: string): { readonly database: DatabaseSync; r
     // Overwrites deleted data in the file.
     database.exec('PRAGMA secure_delete = ON');
     database.exec(`PRAGMA cache_size = -${cacheKib(path)}`);
-    // In pages; only for when the worker of createCheckpoints fails or falls behind.
+    // In pages. Takes effect only if the worker of createCheckpoints fails or falls behind.
     database.exec('PRAGMA wal_autocheckpoint = 16384');
     createSchema(database, path);
     files.addLog();

@@ -27,7 +27,7 @@ import { reportSlowStatements } from './slow-statements.ts';
  * Opens the embedded store: one file, shared by the processes of one machine.
  *
  * @param path relative to the working folder
- * @throws StoreUnavailable with what is wrong with the file and what to do, such as to open it with another release first
+ * @throws StoreUnavailable with what is wrong with the file and what to do, such as opening it with another release first
  */
 export function openSqliteStore(path: string, { observer, report, slow, logStays }: StoreListeners = {}): Store {
   const { database, files } = openDatabase(path);
