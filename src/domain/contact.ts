@@ -25,7 +25,7 @@ export interface StudioRegions {
   readonly formerRegions: readonly (RegionCode | null)[];
 }
 
-/** The unique keys that a lead holds while it is open. No two open leads of a studio share a key. */
+/** The uniqueness keys that a lead holds while it is open. No two open leads of a studio share a key. */
 export interface ContactKeys {
   /** Without duplicates. */
   readonly contactKeys: readonly string[];

@@ -34,8 +34,8 @@ const PING_CHECKS = 20;
 const MIN_STALLED_CHECKS = 10;
 
 /**
- * The maximum of unsent data of all connections; bytes. Callers that read never cause that much. From a quarter of it on,
- * new calls on connections with unread responses wait. MEASURE_INTERVAL_BYTES written bytes trigger the next measurement.
+ * The maximum of unsent data of all connections; bytes. Callers that read never cause that much. Above BACKPRESSURE_BYTES,
+ * new calls on connections with unread responses wait. Unsent data is measured again after MEASURE_INTERVAL_BYTES.
  */
 const MAX_UNSENT_BYTES = 64 * 1024 * 1024;
 export const BACKPRESSURE_BYTES = MAX_UNSENT_BYTES / 4;

@@ -154,7 +154,7 @@ export async function findLeads(
 }
 
 /**
- * Returns all leads of a contact, and whether others may exist that were not found.
+ * Returns all leads of a contact, and whether the search may have missed some.
  *
  * @param former also finds leads that had the contact before a correction
  */

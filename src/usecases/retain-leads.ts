@@ -204,8 +204,8 @@ async function findStudioEnd({ store }: Reading, studioId: string): Promise<Date
 
 /** Deletes tombstones of an ended studio. Returns how many, and where to continue; null: there are no more to delete now. */
 async function removeErased({ store }: Changing, studioId: string, after: string | null, time: Date) {
-  const isOver = (await store.findStudio(studioId))?.status === 'ended';
-  const { leads, next } = isOver ? await store.walkErasedLeads(studioId, after, LEADS_PER_REMOVAL) : NO_LEADS;
+  const hasEnded = (await store.findStudio(studioId))?.status === 'ended';
+  const { leads, next } = hasEnded ? await store.walkErasedLeads(studioId, after, LEADS_PER_REMOVAL) : NO_LEADS;
   const erasedUntil = tombstoneDeadline(time);
   const ids = leads.filter(({ erasedAt }) => erasedAt <= erasedUntil).map(({ id }) => id);
   if (ids.length > 0) return { deleted: await store.deleteErasedLeads(studioId, ids, erasedUntil), next };

@@ -21,7 +21,7 @@ export interface ChangePosition<Id = unknown> {
 }
 
 interface QueuedRange {
-  /** How far the queue's times exceed the clock's; also their minimum. */
+  /** The offset of the queue's times (see DEFERRED), and their minimum. */
   readonly offset?: number;
   /** The exclusive maximum of times. */
   readonly end?: Date;

@@ -75,7 +75,7 @@ export function reconnecting(client: MongoClient, closing: AbortSignal) {
   };
 }
 
-/** A server that responds, but is not the one that the address means. */
+/** A server that responds, but must not be used: see serverCheck. */
 export class WrongServer extends StoreUnavailable {}
 
 /**
