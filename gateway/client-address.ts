@@ -11,7 +11,7 @@ declare module 'fastify' {
   }
 }
 
-/** Why all clients behind a proxy count as one, as without TRUSTED_PROXIES. Each is logged at most once per LOG_INTERVAL_MS. */
+/** Reasons why all clients behind a proxy count as one. Each is logged at most once per LOG_INTERVAL_MS. */
 const FAULTS = {
   untrusted: 'X-Forwarded-For is ignored: its sender is not in TRUSTED_PROXIES; if it is your proxy, add its address',
   absent:
@@ -66,10 +66,10 @@ export function clientAddresses(
   };
 }
 
-/** Returns the network of an address: the first `groups` of IPv6, each 16 bits, or the first `numbers` of IPv4. */
-function toNetwork(address: string, groups: number, numbers: number): string {
+/** Returns the network of an address: the first `groups` of 16 bits of IPv6, or the first `octets` of IPv4. */
+function toNetwork(address: string, groups: number, octets: number): string {
   const canonical = canonicalAddress(address) ?? '';
-  if (!canonical.includes(':')) return canonical.split('.').slice(0, numbers).join('.');
+  if (!canonical.includes(':')) return canonical.split('.').slice(0, octets).join('.');
   const [before = [], after = []] = canonical.split('::').map((part) => part.split(':').filter(Boolean));
   const zeros = Array<string>(8 - before.length - after.length).fill('0');
   return [...before, ...zeros, ...after].slice(0, groups).join(':');

@@ -60,7 +60,7 @@ declare module 'fastify' {
 
 /** @throws SettingsError */
 export function readGatewayConfig(env: Environment): GatewayConfig {
-  const config = readSettings(gatewaySettings, env, rulesBetween);
+  const config = readSettings(gatewaySettings, env, combinationFaults);
   return {
     ...config,
     PUBLIC_URL: config.PUBLIC_URL ?? formatHttpUrl(config.GATEWAY_HOST, config.GATEWAY_PORT),
@@ -89,7 +89,7 @@ export function gatewaySummary(config: GatewayConfig): object {
   };
 }
 
-function rulesBetween(config: SettingsOf<typeof gatewaySettings>): string[] {
+function combinationFaults(config: SettingsOf<typeof gatewaySettings>): string[] {
   const faults = certificateFaults(config, 'CORE_URL', config.CORE_URL);
   const { PUBLIC_URL = '', REDIS_URL, REDIS_CLUSTER } = config;
   if (!/^[\w.:/[\]~%-]*$/.test(PUBLIC_URL)) {
@@ -119,8 +119,8 @@ function formatHttpUrl(host: string, port: number): string {
 function redisUrl(value: string): Secret {
   if (readSentinelAddress(value)) return new Secret(value);
   const url = URL.parse(value);
-  // Query parameters would set client options, which decide on TLS and on sending twice, as does the case of the scheme. A database that is
-  // not a number would become NaN, and fail only after the connection.
+  // Query parameters would override options of the client, such as retries. A scheme in capitals would disable TLS. A database that is not
+  // a number would become NaN, and fail only after the connection.
   const isPlain = /^rediss?:\/\/[^?#]*$/.test(value) && /^\/?\d*$/.test(url?.pathname ?? '');
   if (!url || !isPlain || !isPercentEncoded(url)) {
     throw new Error(
@@ -144,13 +144,13 @@ function proxies(value: string): string[] {
   return each;
 }
 
-/** Refuses braces: in names of a Redis Cluster they select the node. */
+/** Refuses braces: in the keys of a Redis Cluster they select the node. */
 function keyPrefix(value: string): string {
   if (!/^[\w.:-]{1,64}$/.test(value)) throw new Error('must be 1 to 64 of the characters A-Z a-z 0-9 _ . : -');
   return value;
 }
 
-/** Checked here, because the client's error would not name the setting. */
+/** Returns whether the credentials can be decoded. The client's own error would not name the setting. */
 function isPercentEncoded({ username, password }: URL): boolean {
   try {
     decodeURIComponent(username + password);

@@ -13,8 +13,8 @@ export interface PresentedKey {
 
 /**
  * The check of a request's key. A key is `remembered` if its owner was found before the request came. It is `checked` if the core has
- * validated it since, or does so with the current call. A counted request is `counted` if its key is remembered, `complete` if it is
- * checked.
+ * validated it since, or does so with the current call. Once the request is counted, `remembered` becomes `counted`, and `checked` becomes
+ * `complete`.
  */
 export type KeyCheck =
   | { readonly kind: 'unread'; readonly key?: undefined; readonly windows?: undefined }
@@ -46,8 +46,8 @@ const to = (kind: Transition['kind'], ...does: Transition['does']): Transition =
 const NO = undefined;
 
 /**
- * The order of checks: the key, its scope, the quota, the body, then whatever the core knows. A problem is answered after the actions
- * beside the next state. After `lookUp`, the look-up's outcome is the next event.
+ * The order of checks: the key, its scope, the quota, the body, then whatever the core knows. A problem is answered after the actions that
+ * follow the next state. After `lookUp`, the outcome of the look-up is the next event.
  *
  * @rule 7.order 8.counted
  */

@@ -69,10 +69,10 @@ export function requestObserver(log: Logger, metrics: GatewayMetrics | undefined
   };
 }
 
-/** Outcomes of requests with an invalid key. */
-const OF_KEYS: readonly ProblemCode[] = ['integration_key_invalid', 'integration_rate_limited'];
+/** Problems of requests without a known key, whose client may be logged. */
+const UNKNOWN_KEY_CODES: readonly ProblemCode[] = ['integration_key_invalid', 'integration_rate_limited'];
 
-/** Operations that begin no traces: they come every few seconds, and say nothing about requests. */
+/** Operations that are not traced, because they come every few seconds. */
 const PROBES: readonly Operation[] = ['healthz', 'readyz'];
 
 interface Observers {
@@ -85,7 +85,7 @@ interface Observers {
 /** Observes a request, and calls `next` within its trace. */
 export type ObserveRequest = (request: FastifyRequest, reply: FastifyReply, next: () => void) => void;
 
-/** Returns a function that reports how each request ended, once its response is sent or its connection closed; undefined if nothing observes. */
+/** Returns a function that reports how a request ended, once its response is sent or its connection closed; undefined without observers. */
 export function arrivalObserver(
   { observe, record, metrics, tracer }: Observers,
   addresses: AddressLogging,
@@ -122,7 +122,7 @@ export function arrivalObserver(
     };
     span?.end({ failed: isAnswered && reply.statusCode >= 500, attributes: finished });
     const client =
-      !key && problemCode && OF_KEYS.includes(problemCode)
+      !key && problemCode && UNKNOWN_KEY_CODES.includes(problemCode)
         ? loggedAddress(request.clientAddress, addresses)
         : undefined;
     observe?.({ ...finished, client, traceId: span?.traceId });
@@ -158,7 +158,7 @@ export function observedQuota(quota: Quota, metrics: GatewayMetrics | undefined,
 
 const toOutcome = ({ admitted, waitMs }: QuotaDecision) => (admitted ? 'admitted' : waitMs > 0 ? 'delayed' : 'limited');
 
-/** Series that exist from the start, so that `increase()` sees the first fault. */
+/** Outcomes whose series exist from the start, so that `increase()` sees the first fault. */
 const OPERATIONS = ['createLead', 'getLead', 'listLeads'] as const;
 const INITIAL_OUTCOMES = ['ok', ...PROBLEM_CODES.filter((code) => PROBLEMS[code].status >= 500)];
 
@@ -189,7 +189,7 @@ export function createGatewayMetrics() {
   );
   const unrecorded = registry.counter(
     'lead_intake_gateway_requests_unrecorded_total',
-    'Requests that are missing in the log of requests: too many at once (limit), or not recorded by the core (core).',
+    'Requests that are missing from the log of requests: too many at once (limit), or not recorded by the core (core).',
     ['reason'],
   );
   for (const reason of ['limit', 'core'] as const) unrecorded.inc({ reason }, 0);

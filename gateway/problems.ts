@@ -6,10 +6,10 @@ interface ProblemKind {
   readonly status: number;
   readonly title: string;
   /** The operations that may answer with it; undefined means all. */
-  readonly of?: readonly KeyOperation[];
+  readonly operations?: readonly KeyOperation[];
   /** Whether the request was counted, so that the response has quota headers. */
   readonly counted?: 'always' | 'sometimes';
-  /** The event for the key check: the key is invalid now, or the quota does not count the request. */
+  /** The event for the key check: the core refused the key, or the quota did not count the request. Otherwise `problem`. */
   readonly event?: 'keyProblem' | 'uncounted';
   /** Headers of every response. @rule 7.wait 7.www-authenticate */
   readonly headers?: Readonly<Record<string, string>>;
@@ -29,7 +29,7 @@ export const PROBLEMS = {
   integration_source_invalid: {
     status: 400,
     title: 'The lead source does not belong to the studio or is disabled.',
-    of: ['createLead'],
+    operations: ['createLead'],
     counted: 'always',
   },
   integration_key_invalid: {
@@ -48,19 +48,19 @@ export const PROBLEMS = {
   integration_lead_not_found: {
     status: 404,
     title: "There is no such lead in this key's studio.",
-    of: ['getLead'],
+    operations: ['getLead'],
     counted: 'always',
   },
   integration_idempotency_conflict: {
     status: 409,
     title: 'The Idempotency-Key was used with different data.',
-    of: ['createLead'],
+    operations: ['createLead'],
     counted: 'always',
   },
   integration_lead_already_open: {
     status: 409,
     title: 'The contact already has an open lead.',
-    of: ['createLead'],
+    operations: ['createLead'],
     counted: 'always',
   },
   integration_rate_limited: { status: 429, title: 'Too many requests.', counted: 'always', event: 'uncounted' },
@@ -70,8 +70,8 @@ export const PROBLEMS = {
     event: 'uncounted',
     headers: { 'retry-after': '1' },
   },
-  route_not_found: { status: 404, title: 'There is nothing at this path.', of: [] },
-  method_not_allowed: { status: 405, title: 'The path does not support this method.', of: [] },
+  route_not_found: { status: 404, title: 'There is nothing at this path.', operations: [] },
+  method_not_allowed: { status: 405, title: 'The path does not support this method.', operations: [] },
   internal_error: { status: 500, title: 'Something went wrong inside the service.', counted: 'sometimes' },
   integration_unavailable: {
     status: 503,
@@ -120,7 +120,7 @@ export const CODE_OF_REASON: Record<Exclude<keyof typeof RefusalReason, 'UNSPECI
 
 /**
  * Fields outside the data of a creation: headers, framing, and the body as a whole. An intermediary may spoil these in one attempt only, so
- * their faults do not tell a client what happened to its other attempts. Released clients know no further names.
+ * their faults do not tell a client what happened to its other attempts. Released clients know these names only.
  */
 export const NOT_OF_DATA = [
   'body',
@@ -182,7 +182,7 @@ export class Problem extends Error {
 /** A request that was not begun because too many are waiting. */
 export const OVERLOADED = new Problem('integration_unavailable', {
   detail: 'Too many requests are waiting, so this one was not begun: nothing was written. Repeat it later.',
-  // Otherwise the log would get a line for each of thousands.
+  // Otherwise the log would get thousands of lines.
   isLogged: true,
 });
 
@@ -222,8 +222,8 @@ export function problemBody(problem: Problem, requestId: string, publicUrl: stri
 }
 
 /**
- * Built from entries, because callers choose the names of unknown properties, and one may be `__proto__`. Half a surrogate pair in a name
- * would make the body unreadable for strict parsers.
+ * Returns the messages by field. The object is built from entries, because callers choose the names of unknown properties, such as
+ * `__proto__`. Half a surrogate pair in a name would make the body unreadable for strict parsers.
  *
  * @rule 2.5.fields
  */

@@ -9,7 +9,7 @@ import { type FaultyField, invalidRequest, type Problem, type ProblemCode } from
 export type Operation = KeyOperation | 'healthz' | 'readyz' | 'openapi' | 'docs' | 'other';
 
 export class RequestState {
-  /** When it arrived, by `performance.now()`. */
+  /** When the request arrived, by `performance.now()`. */
   readonly arrivedAt = performance.now();
   keyCheck: KeyCheck = UNREAD;
   problemCode: ProblemCode | undefined;
@@ -20,13 +20,13 @@ export class RequestState {
   /** The lead that was created or read, or the open one that prevented a creation. */
   leadId: string | undefined;
 
-  /** Its API key, valid or not, once the owner is known. */
+  /** The request's API key, valid or not, once its owner is known. */
   get key(): PresentedKey | undefined {
     return this.keyCheck.key;
   }
 }
 
-/** The sender of a request, as the core gets it. The id joins the logs of both sides. The studio may be unknown. */
+/** The sender of a request, for the core. Both logs have the request's id. The studio may be unknown. */
 export interface Sender {
   readonly secretSha256: Uint8Array;
   readonly requestId: string;
@@ -39,7 +39,7 @@ export function senderToCheck(state: RequestState): Sender {
   return state.key as PresentedKey;
 }
 
-/** Returns whether a request's key has the scope of an operation. No key has one for operations outside the contract. */
+/** Returns whether a request's key has the scope of an operation. Operations outside the contract have no scope. */
 export const hasScopeFor = ({ key }: RequestState, operation: Operation | undefined): boolean =>
   key?.caller.scopes.includes(SCOPES[SCOPE_OF[operation as KeyOperation]]) === true;
 

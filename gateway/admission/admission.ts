@@ -20,7 +20,7 @@ export function admitCallers(app: FastifyInstance, keyCacheMs: number): void {
   const shedLoad = loadShedding(core);
   const cache = new ApiKeyCache(keyCacheMs);
   const lookUps = new KeyLookUps(core.authenticate);
-  // Exceeds the number of look-ups, because many requests share one.
+  // Counts requests, not look-ups: many requests share one look-up.
   metrics?.watchWaiting('AuthenticateApiKey', () => lookUps.waiting);
   const authenticate = authenticator(lookUps, cache);
   const count = requestCounter(quota, quotaPolicy(config));
@@ -28,7 +28,7 @@ export function admitCallers(app: FastifyInstance, keyCacheMs: number): void {
 
   app.addHook('onRequest', async (request, reply) => {
     const { state } = request;
-    // Awaits only promises, which these rarely are: each await costs a turn of the event loop.
+    // Both are rarely promises, and awaiting anything else would only delay the request.
     const refusal = shedLoad(request);
     if (refusal) await refusal;
     const answer = authenticate(request);

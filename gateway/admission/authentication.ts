@@ -12,8 +12,8 @@ import type { KeyLookUps } from './key-look-ups.ts';
 import { createMemoryQuota } from './quota/memory-quota.ts';
 
 /**
- * Identifies the caller. A replaced or revoked key stops working immediately, because the core validates the key of each request. It checks
- * an unknown key before anything else, and a cached one with the operation, which saves a round trip.
+ * Identifies the caller. A replaced or revoked key stops working immediately, because the core validates the key of each request. An
+ * unknown key is validated before anything else. A key in the cache is validated together with the operation, which saves a round trip.
  *
  * @returns a function that throws, or rejects with, the Problem for the caller
  * @rule 3.2.replaced 5.2 5.7 5.8
@@ -50,7 +50,7 @@ export const MAX_CACHED_KEYS = 50_000;
 
 /**
  * Caches what rarely or never changes about an API key: id, studio, scopes and quotas. An entry expires after a fixed time, because quotas
- * can change. It does not say whether the key is still valid, which can change at any moment.
+ * can change. The entry does not say whether the key is still valid, which can change at any moment.
  */
 export class ApiKeyCache<Value = AuthenticateApiKeyResponse> {
   readonly #entries = new Map<string, { readonly value: Value; readonly expiresAtMs: number }>();
@@ -86,16 +86,16 @@ export class ApiKeyCache<Value = AuthenticateApiKeyResponse> {
 }
 
 /**
- * The number of different keys per address and window that the core may look up in vain. Retries with one outdated key count once, so they
- * do not affect others behind the same address. A key's checksum is public, so a well-formed guess is as cheap as a request. Less than half
- * of the requests that may wait for the core, so one address cannot have other addresses' requests shed.
+ * The maximum number of different unknown keys per address and window that the core looks up. Retries with one outdated key count once, so
+ * they do not affect others behind the same address. A key's checksum is public, so a well-formed guess is as cheap as a request. The
+ * number is less than half of the requests that may wait for the core, so one address cannot have other addresses' requests shed.
  */
 export const MAX_UNKNOWN_KEYS = 500;
 export const UNKNOWN_KEYS_WINDOW_SECONDS = 10;
 
 /**
- * The number of unknown keys per address that are looked up at once; further ones wait. It is less than MAX_UNKNOWN_KEYS, so a gateway that
- * has just started does not refuse valid keys because of each other.
+ * The number of unknown keys per address that are looked up at once; further ones wait. It is less than MAX_UNKNOWN_KEYS, so valid keys
+ * that arrive together after a start do not use up the limit.
  */
 const MAX_LOOK_UPS_AT_ONCE = MAX_UNKNOWN_KEYS / 2;
 
@@ -112,7 +112,7 @@ export const HELD_REFUSAL_MS = 1000;
 
 const MAX_HELD_MS = 1.5 * HELD_REFUSAL_MS;
 
-/** Jitter. */
+/** Waits for HELD_REFUSAL_MS on average, with jitter. */
 const holdRefusal = (): Promise<void> => sleep(MAX_HELD_MS - HELD_REFUSAL_MS * Math.random());
 
 /** Returns a function that delays an uncounted refusal if its address has too many of them. */
@@ -129,19 +129,19 @@ function unknownKeys(lookUps: KeyLookUps) {
   /** Keys that the current window has counted, by network and hash. */
   const counted = new ApiKeyCache<true>(UNKNOWN_KEYS_WINDOW_SECONDS * 1000);
   /** Look-ups in flight, by network. */
-  const underWay = new Map<string, number>();
+  const inFlight = new Map<string, number>();
   return async (sender: Sender, request: FastifyRequest) => {
     const caller = toQuotaCaller(request);
     const { apiKeyId: network } = caller;
     const name = `${network} ${textOfHash(sender.secretSha256)}`;
     const giveUpAt = performance.now() + CORE_CALL_MS - MAX_HELD_MS;
     for (let isHeld = false; counted.get(name) === undefined; await holdRefusal()) {
-      const others = underWay.get(network) ?? 0;
-      if (others >= MAX_LOOK_UPS_AT_ONCE) {
+      const count = inFlight.get(network) ?? 0;
+      if (count >= MAX_LOOK_UPS_AT_ONCE) {
         if (performance.now() > giveUpAt) throw OVERLOADED;
         continue;
       }
-      underWay.set(network, others + 1);
+      inFlight.set(network, count + 1);
       try {
         const decision = await consumePatiently(quota, caller, LIMITS);
         if (decision.admitted) {
@@ -155,14 +155,14 @@ function unknownKeys(lookUps: KeyLookUps) {
           }
           return await found;
         }
-        // Refuses only after a hold, so that the response describes the state after it.
+        // Refuses only after a hold, so that the response describes the state after the hold.
         if (isHeld)
           throw rateLimited(decision, UNKNOWN_KEYS_WINDOW_SECONDS, 'Too many unknown keys came from this address');
         isHeld = true;
       } finally {
-        const rest = (underWay.get(network) ?? 0) - 1;
-        if (rest > 0) underWay.set(network, rest);
-        else underWay.delete(network);
+        const rest = (inFlight.get(network) ?? 0) - 1;
+        if (rest > 0) inFlight.set(network, rest);
+        else inFlight.delete(network);
       }
     }
     return lookUps.find(sender);

@@ -14,10 +14,10 @@ import {
 } from './quota/quota-port.ts';
 
 /**
- * Counts every request against the quotas of its key and studio before its body is read. The gateway's settings are the defaults. Refuses a
- * request that cannot be counted.
+ * Counts every request against the quotas of its key and studio before its body is read. The gateway's settings are the defaults. A request
+ * that cannot be counted is refused.
  *
- * @returns a function that returns the request's windows, or rejects with the Problem for the caller
+ * @returns a function that returns the windows that count the request, or rejects with the Problem for the caller
  * @rule 4.1.6 7.integration_rate_limited 7.1 8.quota 8.quota-headers
  */
 export function requestCounter(quota: Quota, { limit, studioLimit, windowSeconds }: QuotaPolicy) {
@@ -26,7 +26,7 @@ export function requestCounter(quota: Quota, { limit, studioLimit, windowSeconds
     const decision = await consumePatiently(quota, caller, limits);
     assert(decision.remaining >= 0 && decision.resetSeconds > 0, 'quota_left_not_negative');
     if (!decision.admitted) {
-      const why = `The ${decision.of}'s ${decision.limit} requests per ${windowSeconds} s are used up`;
+      const why = `The ${decision.owner}'s ${decision.limit} requests per ${windowSeconds} s are used up`;
       throw rateLimited(decision, windowSeconds, why);
     }
     reply.headers(quotaHeaders(decision, windowSeconds));
@@ -52,7 +52,7 @@ export const rateLimited = (decision: QuotaDecision, windowSeconds: number, why:
   });
 
 /**
- * Consumes a request. Waits first if a refusal ends within a second: `Retry-After` cannot say that, and a retry would be too early.
+ * Consumes a request. If the refusal ends within a second, waits and tries again: `Retry-After` cannot name such a time.
  *
  * @throws Problem integration_rate_unavailable
  * @rule 7.integration_rate_unavailable 7.1 7.3

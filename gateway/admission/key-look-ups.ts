@@ -11,14 +11,14 @@ interface LookUp {
 }
 
 /**
- * Looks up keys at the core, each once at a time. No quota counts requests with an invalid key or a missing scope, and anybody can repeat
- * one on thousands of connections. No request is refused because of an earlier state. A request that shares a look-up without an answer
- * shares its Problem.
+ * Looks up keys at the core, with one look-up per key at a time. No quota counts requests with an invalid key or a missing scope, and
+ * anybody can repeat such a request on thousands of connections. A key is never refused by a look-up that began before the request came. If
+ * the core does not answer a look-up, all requests that share it fail.
  */
 export class KeyLookUps {
   readonly #authenticate: CoreClient['authenticate'];
   /** By hash of the key. */
-  readonly #underWay = new Map<string, LookUp>();
+  readonly #inFlight = new Map<string, LookUp>();
   #waiting = 0;
 
   constructor(authenticate: CoreClient['authenticate']) {
@@ -30,11 +30,11 @@ export class KeyLookUps {
     return this.#waiting;
   }
 
-  /** Finds the owner of a key. It is only `remembered` if it comes from an earlier look-up and the key need not be checked. */
+  /** Finds the owner of a key. The result is `remembered` if a look-up found it that began earlier, unless the key must be checked. */
   async find(sender: Sender, mustCheck = false) {
     this.#waiting += 1;
     try {
-      const earlier = this.#underWay.get(textOfHash(sender.secretSha256));
+      const earlier = this.#inFlight.get(textOfHash(sender.secretSha256));
       if (!earlier) return { kind: 'checked', caller: await this.#begin(sender) } as const;
       const caller = await earlier.answer.catch((problem) => {
         if (problemEvent(problem) !== 'keyProblem') throw problem;
@@ -50,9 +50,9 @@ export class KeyLookUps {
   #begin(sender: Sender): Promise<AuthenticateApiKeyResponse> {
     const name = textOfHash(sender.secretSha256);
     const answer = this.#authenticate(sender);
-    this.#underWay.set(name, { answer });
+    this.#inFlight.set(name, { answer });
     const end = () => {
-      if (this.#underWay.get(name)?.answer === answer) this.#underWay.delete(name);
+      if (this.#inFlight.get(name)?.answer === answer) this.#inFlight.delete(name);
     };
     answer.then(end, end);
     return answer;

@@ -14,8 +14,8 @@ import { OVERLOADED } from '../problems.ts';
 export const BUSY_THRESHOLD = MAX_PENDING_REQUESTS / 2;
 
 /**
- * The number of immediate refusals per second, and the maximum delay of further ones; milliseconds. Without a delay, thousands of clients
- * that retry at once would take all of the gateway's time.
+ * The number of immediate refusals per second, and the maximum delay of further ones. Without a delay, thousands of clients that retry at
+ * once would take all of the gateway's time.
  */
 const MAX_IMMEDIATE_REFUSALS_PER_SECOND = 1000;
 const MAX_DELAY_MS = 1000;
@@ -30,7 +30,7 @@ const LOG_INTERVAL_MS = 10_000;
  * @rule 7.overload
  */
 export function loadShedding(core: CoreClient): (request: FastifyRequest) => Promise<never> | undefined {
-  /** When the next refusal may be sent, at the rate above. */
+  /** When the next refusal may be sent without a delay, by `performance.now()`. */
   let nextAt = 0;
   let refused = 0;
   const logThrottle = new Throttle(LOG_INTERVAL_MS);

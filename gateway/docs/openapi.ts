@@ -176,9 +176,9 @@ const sharedProblems = (status: number): Problem[] =>
 /** Returns an operation's other problems, by status. */
 const ownProblems = (id: KeyOperation): Map<number, Problem[]> =>
   Map.groupBy(
-    PROBLEM_CODES.filter((code) => (findKind(code).of ?? [id]).includes(id) && !(findKind(code).status in SHARED)).map(
-      (code) => (code === 'integration_invalid_request' ? INVALID[id] : toExample(code)),
-    ),
+    PROBLEM_CODES.filter(
+      (code) => (findKind(code).operations ?? [id]).includes(id) && !(findKind(code).status in SHARED),
+    ).map((code) => (code === 'integration_invalid_request' ? INVALID[id] : toExample(code))),
     ({ status }) => status,
   );
 

@@ -13,11 +13,11 @@ export const MAX_CONNECTIONS = 10_000;
 /** The maximum number of connections that linger after their last answer. */
 export const MAX_LINGERING = 1000;
 
-/** A client must take MIN_READ_BYTES of a buffered response per READ_TIMEOUT_MS, or all that is left. */
+/** A client must read at least MIN_READ_BYTES of its buffered responses per READ_TIMEOUT_MS, or all of the rest. */
 export const MIN_READ_BYTES = 16 * 1024;
 export const READ_TIMEOUT_MS = 30_000;
 
-/** The maximum number of unread response bytes: per API key, for all keys together, and again for all responses without a key. */
+/** The maximum number of unread response bytes: of one key, and of all keys. Responses without a key have their own MAX_UNREAD_BYTES. */
 export const MAX_UNREAD_BYTES_PER_KEY = 8 * 1024 * 1024;
 export const MAX_UNREAD_BYTES = 64 * 1024 * 1024;
 
@@ -28,7 +28,7 @@ export const ADDRESS_SHARE_DIVISOR = 2;
 const CHECK_INTERVAL_MS = 1000;
 const CHECK_AFTER_CHARACTERS = 4 * 1024 * 1024;
 
-/** The maximum number of waiting requests on all connections. Each holds up to 4 KB and its body. */
+/** The maximum number of waiting requests on all connections. Each takes up to 4 KB of memory, and its body. */
 export const MAX_WAITING_REQUESTS = 20_000;
 
 const LOG_INTERVAL_MS = 10_000;
@@ -51,7 +51,7 @@ class Connection {
   fault: Problem | undefined;
   /** The API key of the last response. */
   apiKeyId: string | undefined;
-  /** When the client began to read too little, by `performance.now()`, and the bytes it had taken by then. */
+  /** When the client began to read too little, by `performance.now()`, and the bytes that it had read by then. */
   unreadSince: number | undefined;
   takenBytes = 0;
 
@@ -99,14 +99,14 @@ export class ClientConnections {
 
   /** Calls the handler at once, or after the responses to the connection's earlier requests. */
   serve(request: IncomingMessage, response: ServerResponse, handler: RequestListener): void {
-    // Node looks for a listener, and emits the error a moment later, when that listener may be gone.
+    // Node checks for a listener, then emits the error a tick later, when that listener may be gone.
     request.on('error', ignore);
     const connection = this.#findOpenConnection(request.socket);
     if (!connection) return;
     const run = () => {
       connection.current = response;
       response.on('close', () => this.#next(connection));
-      // Upgrades are not supported, and Node may pass the bytes after such a request to no listener.
+      // Upgrades are not supported. Node may drop the bytes after such a request, so it is the connection's last.
       if (request.headers.upgrade !== undefined) response.shouldKeepAlive = false;
       handler(request, response);
     };
@@ -118,8 +118,8 @@ export class ClientConnections {
   }
 
   /**
-   * Answers malformed or late input after the responses to earlier requests, and ends the connection. If it is the body of the current
-   * request, that request gets the fault with its only response.
+   * Answers malformed or late input after the responses to earlier requests, and ends the connection. If the input is the body of the
+   * current request, the fault becomes that request's only response.
    */
   refuse(socket: Socket, problem: Problem, answer: (request: IncomingMessage | undefined) => void): void {
     // Node reports the error again for each further chunk.
@@ -189,17 +189,17 @@ export class ClientConnections {
       if (connection.isEnding) socket.destroySoon();
       return;
     }
-    // In another turn, so that one connection full of requests does not delay the others.
+    // In the next turn of the event loop, so that a connection full of requests does not delay the others.
     setImmediate(() => {
-      // Otherwise the connection is closed, or closes with the previous response.
-      const turns = waiting.splice(0, socket.writable ? 1 : waiting.length);
-      this.#waiting -= turns.length;
-      if (socket.writable) turns[0]?.();
+      // A connection that cannot be written to is closed or closing: its waiting requests are dropped.
+      const removed = waiting.splice(0, socket.writable ? 1 : waiting.length);
+      this.#waiting -= removed.length;
+      if (socket.writable) removed[0]?.();
       if (waiting.length === 0) this.#resume(connection);
     });
   }
 
-  /** Reads a connection again. A request that became late meanwhile gets new time from now on: Node reports it only once. */
+  /** Resumes reading. A request that became late during the pause gets a new deadline, because Node reports it only once. */
   #resume(connection: Connection): void {
     const { socket, last, refuseLate } = connection;
     socket.resume();
@@ -212,13 +212,13 @@ export class ClientConnections {
     }, this.timing.arrivalMs).unref();
   }
 
-  #add(socket: Socket, maxOfClient: number): void {
+  #add(socket: Socket, maxPerClient: number): void {
     // CONNECT removes Node's own listener.
     socket.on('error', ignore);
     // Undefined when the client disconnected before the connection was accepted.
     const client = toClient(socket.remoteAddress ?? '');
     const count = (this.#countByClient.get(client) ?? 0) + 1;
-    if (count > maxOfClient) {
+    if (count > maxPerClient) {
       this.#refused += 1;
       socket.destroy();
       return;
@@ -233,8 +233,8 @@ export class ClientConnections {
     });
     socket.on('close', () => {
       this.#all.delete(socket);
-      const others = (this.#countByClient.get(client) ?? 0) - 1;
-      if (others > 0) this.#countByClient.set(client, others);
+      const rest = (this.#countByClient.get(client) ?? 0) - 1;
+      if (rest > 0) this.#countByClient.set(client, rest);
       else this.#countByClient.delete(client);
     });
   }
@@ -243,9 +243,9 @@ export class ClientConnections {
     this.#charactersSinceCheck = 0;
     const now = performance.now();
     const unread = [...this.#all.values()].filter((connection) => this.#isUnread(connection, now)).sort(newestFirst);
-    this.#closeBeyond(MAX_UNREAD_BYTES_PER_KEY, unread.filter(isOfKey), ({ apiKeyId }) => apiKeyId);
-    this.#closeBeyond(MAX_UNREAD_BYTES / ADDRESS_SHARE_DIVISOR, unread, (each) => `${isOfKey(each)} ${each.client}`);
-    this.#closeBeyond(MAX_UNREAD_BYTES, unread, isOfKey);
+    this.#closeBeyond(MAX_UNREAD_BYTES_PER_KEY, unread.filter(hasKey), ({ apiKeyId }) => apiKeyId);
+    this.#closeBeyond(MAX_UNREAD_BYTES / ADDRESS_SHARE_DIVISOR, unread, (one) => `${hasKey(one)} ${one.client}`);
+    this.#closeBeyond(MAX_UNREAD_BYTES, unread, hasKey);
     if (this.#closed + this.#refused === 0 || !this.#logThrottle.allow()) return;
     const [closed, refused] = [this.#closed, this.#refused];
     if (closed > 0) this.#log.warn({ closed }, 'connections closed: their clients do not read the responses');
@@ -267,7 +267,11 @@ export class ClientConnections {
   }
 
   /** Closes the longest unread connections of each group, until the rest have at most `maxBytes`. */
-  #closeBeyond(maxBytes: number, newestFirst: readonly Connection[], toGroup: (each: Connection) => unknown): void {
+  #closeBeyond(
+    maxBytes: number,
+    newestFirst: readonly Connection[],
+    toGroup: (connection: Connection) => unknown,
+  ): void {
     const open = newestFirst.filter(({ socket }) => !socket.destroyed);
     for (const group of Map.groupBy(open, toGroup).values()) {
       let bytes = 0;
@@ -285,12 +289,12 @@ export class ClientConnections {
   }
 }
 
-/** Prevents an error without a listener from ending the process. */
+/** A listener for errors that need no action. An error without a listener would end the process. */
 const ignore = () => {};
 const newestFirst = (a: Connection, b: Connection): number => (b.unreadSince ?? 0) - (a.unreadSince ?? 0);
-const isOfKey = ({ apiKeyId }: Connection): boolean => apiKeyId !== undefined;
+const hasKey = ({ apiKeyId }: Connection): boolean => apiKeyId !== undefined;
 
-/** Returns how many response bytes of a connection the kernel has not taken, and how many it has. */
+/** Returns how many response bytes wait in this process, and how many the kernel has taken from it. */
 function countSocketBytes(socket: Socket): { readonly unreadBytes: number; readonly takenBytes: number } {
   // Node's internal handle, null once it is closed. `writableLength` counts strings in characters.
   const { _handle: handle } = socket as unknown as { _handle: { bytesWritten: number; writeQueueSize: number } | null };

@@ -53,20 +53,20 @@ export function createGatewayServer(
 ): FastifyInstance {
   const { config, metrics } = parts;
   const observe = requestObserver(log, metrics);
-  const answers = new ProblemAnswers(config.PUBLIC_URL, observe);
+  const problems = new ProblemAnswers(config.PUBLIC_URL, observe);
   const connections = new ClientConnections(log, { arrivalMs: requestArrivalMs });
   const app: FastifyInstance = fastify({
     ...appOptions(log),
     genReqId: chooseRequestId,
     bodyLimit: MAX_BODY_BYTES,
-    serverFactory: (handler) => createHttpServer(connections, handler, answers.malformed),
+    serverFactory: (handler) => createHttpServer(connections, handler, problems.answerMalformed),
     routerOptions: {
       maxParamLength: 64 * 1024,
       querystringParser: (query) => parse(query, undefined, undefined, { maxKeys: MAX_PARAMETERS }),
     },
     ajv: { customOptions: { removeAdditional: false, coerceTypes: false, useDefaults: false, allErrors: true } },
-    frameworkErrors: answers.ofFramework,
-    clientErrorHandler: answers.ofClients(() => app.allowedMethods, connections),
+    frameworkErrors: problems.answerFrameworkError,
+    clientErrorHandler: problems.clientErrorHandler(() => app.allowedMethods, connections),
   }) as unknown as FastifyInstance;
   for (const [name, part] of Object.entries(parts)) app.decorate(name, part as never);
   const readClientAddress = clientAddresses(config.TRUSTED_PROXIES, log);
@@ -77,8 +77,8 @@ export function createGatewayServer(
   });
   registerAllMethods(app);
   beginRequests(app, connections, arrivalObserver({ observe, record, metrics, tracer }, config.LOG_CLIENT_ADDRESSES));
-  answers.ofServer(app.server, connections);
-  answers.ofRequests(app);
+  problems.listenToServer(app.server, connections);
+  problems.setErrorHandlers(app);
   endConnections(app, connections);
 
   healthRoutes(app);
@@ -104,8 +104,8 @@ function endConnections(app: FastifyInstance, connections: ClientConnections): v
 
 /**
  * Begins and ends every request: creates its state, sets the headers of every response, and starts its observation. Refuses ambiguous HTTP,
- * unknown paths, and malformed or late bodies. When such a body is refused, its head was already acted on: the request has an id and is or
- * will be counted. So it is answered in the order of checks, like any other fault.
+ * unknown paths, and malformed or late bodies. A request with such a body has an id, and is or will be counted. So the fault is answered in
+ * the order of checks, like any other.
  */
 function beginRequests(
   app: FastifyInstance,
@@ -130,18 +130,18 @@ function beginRequests(
     done(connections.findBodyFault(raw) ?? null, isEmpty ? Readable.from([]) : payload);
   });
   app.addHook('onSend', ({ state, raw }, reply, payload, done) => {
-    // An operation that ignores the body may have begun.
+    // An operation that ignores the body may have begun before the fault came.
     const fault = state.problemCode === undefined && connections.findBodyFault(raw);
     if (fault) return done(fault);
     state.isAnswered = true;
-    // As late as possible, because a keep-alive connection would delay the shutdown.
+    // Checked as late as possible, because a keep-alive connection would delay the shutdown.
     if (isStopping()) reply.header('connection', 'close');
-    // A string or bytes. A file is streamed, so its length is in the header.
+    // The payload is text or bytes, or the stream of a file, whose length is in the header.
     const { length: characters = Number(reply.getHeader('content-length') ?? 0) } = (payload ?? {}) as {
       readonly length?: number;
     };
     connections.recordResponse(raw.socket, characters, state.key?.caller.apiKeyId);
-    // Node would read all of an unneeded body. The length of a chunked body is not known yet.
+    // Otherwise Node would read an unneeded body to its end. The length of a chunked body is not known yet.
     const { 'content-length': length, 'transfer-encoding': coding } = raw.headers;
     const isUnbounded = coding !== undefined && !raw.complete;
     if (isUnbounded || Number(length) > MAX_BODY_BYTES) reply.header('connection', 'close');
@@ -151,14 +151,14 @@ function beginRequests(
 
 /** @rule 7.no-http 7.route_not_found */
 function findRequestProblem(request: FastifyRequest, reply: FastifyReply): Problem | undefined {
-  const address = addressFault(request.url);
-  const framing = address === FRAGMENT ? undefined : framingFault(request.raw);
-  if (framing || address === FRAGMENT) reply.header('connection', 'close');
+  const addressProblem = addressFault(request.url);
+  const framing = addressProblem === FRAGMENT ? undefined : framingFault(request.raw);
+  if (framing || addressProblem === FRAGMENT) reply.header('connection', 'close');
   if (framing) return invalidRequest([framing]);
-  if (address) return address;
-  // Before the body is read. The router would take a trailing slash for an empty id.
-  const isOther = request.url.split('?', 1)[0]?.endsWith('/') && !/[/*]$/.test(request.routeOptions.url ?? '');
-  if (isOther) return new Problem('route_not_found');
+  if (addressProblem) return addressProblem;
+  // The router would take a trailing slash for an empty id.
+  const hasExtraSlash = request.url.split('?', 1)[0]?.endsWith('/') && !/[/*]$/.test(request.routeOptions.url ?? '');
+  if (hasExtraSlash) return new Problem('route_not_found');
   return request.is404 ? routeProblem(request.server.allowedMethods, request.url) : undefined;
 }
 

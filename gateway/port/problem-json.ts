@@ -26,7 +26,7 @@ export class ProblemAnswers {
     this.#observe = observe;
   }
 
-  ofRequests(app: FastifyInstance): void {
+  setErrorHandlers(app: FastifyInstance): void {
     app.setErrorHandler((error: FastifyError, request, reply) => {
       this.#send(toProblem(error, request), request, reply);
     });
@@ -35,10 +35,9 @@ export class ProblemAnswers {
     });
   }
 
-  /** Answers an error of the router, which occurs before a route is known. */
-  readonly ofFramework = (error: FastifyError, request: FastifyRequest, reply: FastifyReply): void => {
+  /** Answers an error of the router, which occurs before a route is known. No hook runs for such a request. */
+  readonly answerFrameworkError = (error: FastifyError, request: FastifyRequest, reply: FastifyReply): void => {
     const problem = toProblem(error, request);
-    // Hooks would set the state, observe the request and limit its body, but none runs for it.
     request.state = new RequestState();
     reply.header('connection', 'close');
     this.#observe?.(unknownRequest(request.id, problem));
@@ -46,10 +45,10 @@ export class ProblemAnswers {
   };
 
   /** Answers a request that is not HTTP. */
-  readonly malformed = this.#refuseWith(MALFORMED);
+  readonly answerMalformed = this.#refuseWith(MALFORMED);
 
   /** Answers requests that Node would otherwise answer without the framework. */
-  ofServer(server: Server, connections: ClientConnections): void {
+  listenToServer(server: Server, connections: ClientConnections): void {
     const refuseExpectation = this.#refuseWith(EXPECTATION);
     server.on('checkExpectation', (request, response) => connections.serve(request, response, refuseExpectation));
     server.on('connect', (request, socket) => {
@@ -60,8 +59,8 @@ export class ProblemAnswers {
     });
   }
 
-  /** Answers input that is not valid HTTP, or does not arrive in time. */
-  ofClients(findAllowed: () => AllowedMethods, connections: ClientConnections) {
+  /** Returns a handler that answers input that is not valid HTTP, or does not arrive in time. */
+  clientErrorHandler(findAllowed: () => AllowedMethods, connections: ClientConnections) {
     return (error: NodeJS.ErrnoException, socket: Socket): void => {
       if (error.code === 'ECONNRESET' || !socket.writable) {
         socket.destroy();
@@ -142,7 +141,7 @@ function headWithUnknownMethod({ code = '', rawPacket, bytesParsed = 0 }: Parser
   let start = end;
   while (start > 0 && TOKEN.test(line.charAt(start - 1))) start -= 1;
   if (words.length === 0 || start === end || !TARGET.test(url) || !VERSION.test(version)) return undefined;
-  // A method after what was read is not the one that the parser refused.
+  // The parser has not reached this method, so it refused something before it.
   if (begin + start > bytesParsed) return undefined;
   const requestId = headers.find((each) => each.toLowerCase().startsWith(`${REQUEST_ID_HEADER}:`));
   return { url, headers: { [REQUEST_ID_HEADER]: requestId?.slice(REQUEST_ID_HEADER.length + 1).trim() } };
@@ -157,7 +156,7 @@ function toProblem(error: FastifyError, request: FastifyRequest): Problem {
   }
   if (error.code === 'FST_ERR_BAD_URL') return BROKEN_ENCODING;
   if (error.statusCode !== undefined && error.statusCode >= 400 && error.statusCode < 500) return invalidRequest([]);
-  // A client that left aborts the file sent to it. We have no fault to report, and nobody gets the answer.
+  // A client that disconnects aborts the file being sent to it, which is no failure of ours.
   const hasLeft = error.code === 'ERR_STREAM_PREMATURE_CLOSE' && request.raw.socket.destroyed;
   if (!hasLeft) request.log.error({ err: error, requestId: request.id }, 'a request failed');
   return new Problem('internal_error');

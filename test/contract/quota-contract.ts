@@ -123,23 +123,23 @@ export function quotaContract(name: string, opener: QuotaOpener): void {
       const SUBJECTS = ['key', 'studio'] as const;
 
       /** Refuses a request of a key in the middle of a window of 5 s. */
-      async function refused(of: (typeof SUBJECTS)[number]) {
+      async function refused(owner: (typeof SUBJECTS)[number]) {
         const studioId = newId();
         const [first, other] = times(2, () => ({ apiKeyId: newId(), studioId })) as [QuotaCaller, QuotaCaller];
-        const bearer = of === 'key' ? first : other;
-        const limits = of === 'key' ? { key: 1, studio: undefined } : LIMITS;
+        const bearer = owner === 'key' ? first : other;
+        const limits = owner === 'key' ? { key: 1, studio: undefined } : LIMITS;
         const quota = await openedQuota(5);
         await quota.consume(first, limits);
         await pass(first, 1300);
         const begun = performance.now();
         const decision = await quota.consume(bearer, limits, MAX_HOLD_MS);
-        expect(decision).toMatchObject({ admitted: false, waitMs: 0, of, limit: 1 });
+        expect(decision).toMatchObject({ admitted: false, waitMs: 0, owner, limit: 1 });
         return { quota, bearer, decision, begun };
       }
 
-      describe.each(SUBJECTS)('refusal because of the %s', (of) => {
+      describe.each(SUBJECTS)('refusal because of the %s', (owner) => {
         test.each(CHANGES)('a refusal is repeated until its announced end, and then over, %s', async (_, limitsAt) => {
-          const { quota, bearer, decision, begun } = await refused(of);
+          const { quota, bearer, decision, begun } = await refused(owner);
           let passedMs = 0;
           const now = () => performance.now() + passedMs;
           let promised = begun + decision.resetSeconds * 1000;
@@ -172,12 +172,12 @@ export function quotaContract(name: string, opener: QuotaOpener): void {
         // The clock of a process never goes back, so only Redis is tested.
         test.runIf(gateways > 1)('a refusal lasts no longer than announced if clocks go back an hour', async () => {
           for (const limits of [LIMITS, { key: 9, studio: 9 }]) {
-            const { quota, bearer, decision } = await refused(of);
+            const { quota, bearer, decision } = await refused(owner);
             await pass(bearer, -3_600_000);
 
             const again = await quota.consume(bearer, limits, MAX_HOLD_MS);
 
-            expect(again).toMatchObject({ admitted: false, of });
+            expect(again).toMatchObject({ admitted: false, owner });
             expect(again.resetSeconds).toBeLessThanOrEqual(5);
             await pass(bearer, Math.max(decision.resetSeconds, again.resetSeconds) * 1000);
             expect(await quota.consume(bearer, limits, MAX_HOLD_MS)).toMatchObject({ admitted: true });
@@ -287,7 +287,7 @@ export function quotaContract(name: string, opener: QuotaOpener): void {
         );
 
         expect(selectAdmitted(decisions)).toHaveLength(47);
-        expect(new Set(decisions.filter(({ admitted }) => !admitted).map(({ of }) => of))).toContain('studio');
+        expect(new Set(decisions.filter(({ admitted }) => !admitted).map(({ owner }) => owner))).toContain('studio');
       });
 
       test('the studio is reported when it has fewer requests left than the key, otherwise the key', async () => {
@@ -295,8 +295,8 @@ export function quotaContract(name: string, opener: QuotaOpener): void {
         const studioId = newId();
         const [one, other] = [aKeyOf(studioId), aKeyOf(studioId)];
         const consumed = async (bearer: QuotaCaller) => {
-          const { admitted, of, limit, remaining } = await quota.consume(bearer, LIMITS);
-          return [admitted, of, limit, remaining];
+          const { admitted, owner, limit, remaining } = await quota.consume(bearer, LIMITS);
+          return [admitted, owner, limit, remaining];
         };
 
         expect(await consumed(one)).toEqual([true, 'key', 3, 2]);
@@ -322,7 +322,7 @@ export function quotaContract(name: string, opener: QuotaOpener): void {
         expect(selectAdmitted(ofOther)).toHaveLength(2);
         // The studio's window ends before the key's, which did not count the requests that the studio refused.
         await pass(one, 57_000);
-        expect(await quota.consume(other, LIMITS)).toMatchObject({ admitted: true, of: 'key', remaining: 0 });
+        expect(await quota.consume(other, LIMITS)).toMatchObject({ admitted: true, owner: 'key', remaining: 0 });
       });
 
       test('when both windows refuse, the longer refusal is reported and applies', async () => {
@@ -335,13 +335,13 @@ export function quotaContract(name: string, opener: QuotaOpener): void {
         // No time has passed for the late key.
         await quota.consume(late, limits);
 
-        const { admitted, of, resetSeconds } = await quota.consume(late, limits);
+        const { admitted, owner, resetSeconds } = await quota.consume(late, limits);
 
-        expect({ admitted, of }).toEqual({ admitted: false, of: 'key' });
+        expect({ admitted, owner }).toEqual({ admitted: false, owner: 'key' });
         expect(resetSeconds).toBeGreaterThan(6);
-        expect(await quota.consume(aKeyOf(studioId), limits)).toMatchObject({ admitted: false, of: 'studio' });
+        expect(await quota.consume(aKeyOf(studioId), limits)).toMatchObject({ admitted: false, owner: 'studio' });
         await pass(late, 7000);
-        expect(await quota.consume(late, limits)).toMatchObject({ admitted: false, of: 'key' });
+        expect(await quota.consume(late, limits)).toMatchObject({ admitted: false, owner: 'key' });
         expect(await quota.consume(aKeyOf(studioId), limits)).toMatchObject({ admitted: true });
       });
 
@@ -363,10 +363,13 @@ export function quotaContract(name: string, opener: QuotaOpener): void {
         const bearer = aKeyOf(newId());
         for (let count = 0; count < 4; count += 1) await quota.consume(bearer, { key: 100, studio: 10 });
 
-        expect(await quota.consume(bearer, { key: 100, studio: 6 })).toMatchObject({ of: 'studio', remaining: 1 });
-        expect(await quota.consume(bearer, { key: 6, studio: 100 })).toMatchObject({ of: 'key', remaining: 0 });
+        expect(await quota.consume(bearer, { key: 100, studio: 6 })).toMatchObject({ owner: 'studio', remaining: 1 });
+        expect(await quota.consume(bearer, { key: 6, studio: 100 })).toMatchObject({ owner: 'key', remaining: 0 });
         expect(await quota.consume(bearer, { key: 100, studio: undefined })).toMatchObject({ remaining: 93 });
-        expect(await quota.consume(bearer, { key: 100, studio: 6 })).toMatchObject({ admitted: false, of: 'studio' });
+        expect(await quota.consume(bearer, { key: 100, studio: 6 })).toMatchObject({
+          admitted: false,
+          owner: 'studio',
+        });
       });
     });
 

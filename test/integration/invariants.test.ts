@@ -173,7 +173,7 @@ const OF_GATEWAY: Partial<Record<Invariant, () => Promise<unknown>>> = {
     return answer.catch((error) => Promise.reject(problemOfError(error)));
   },
   quota_left_not_negative: () => {
-    const decision = { admitted: true, waitMs: 0, of: 'key', limit: 1, remaining: -1, resetSeconds: 1 } as const;
+    const decision = { admitted: true, waitMs: 0, owner: 'key', limit: 1, remaining: -1, resetSeconds: 1 } as const;
     const count = requestCounter({ consume: async () => decision } as never, {} as never);
     const bearer = { caller: { studioId: EMAIL, apiKeyId: NAME } } as never;
     return count(bearer, {} as never);
@@ -221,7 +221,7 @@ describe('a broken invariant', () => {
       app.addHook('onRequest', async (request) => {
         request.state = new RequestState();
       });
-      new ProblemAnswers('https://leads.example', undefined).ofRequests(app as never);
+      new ProblemAnswers('https://leads.example', undefined).setErrorHandlers(app as never);
       app.get('/broken', async () => item());
       app.get('/whole', async () => ({}));
       const { statusCode, payload } = await app.inject('/broken');

@@ -29,7 +29,7 @@ async function aServer(arrivalMs?: number) {
   const answers = new ProblemAnswers('http://test', undefined);
   server.on(
     'clientError',
-    answers.ofClients(() => new Map(), connections),
+    answers.clientErrorHandler(() => new Map(), connections),
   );
   server.on('connection', (socket) => sockets.push(socket));
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));

@@ -45,7 +45,7 @@ export const EDGE_BUGS: readonly PlantedBug[] = [
     name: 'requests after a response that closes the connection are executed',
     suite: 'test/security/request-smuggling.test.ts',
     caughtBy: 'a connection executes no request after a length above the maximum',
-    patches: [{ file: CONNECTIONS, find: 'if (socket.writable) turns[0]?.();', put: 'turns[0]?.();' }],
+    patches: [{ file: CONNECTIONS, find: 'if (socket.writable) removed[0]?.();', put: 'removed[0]?.();' }],
   },
   {
     name: 'a request whose body is malformed loses its id and its quota headers',

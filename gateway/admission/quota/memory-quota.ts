@@ -29,15 +29,15 @@ export function createMemoryQuota(
 ): Quota {
   const windowMs = windowSeconds * 1000;
 
-  // After this time a window refuses no request, so the current and the previous generation suffice. Dropping a whole generation saves a
-  // timer per window.
+  // No window refuses requests for longer than this, so the current and the previous generation suffice. Dropping a whole generation saves
+  // a timer per window.
   const generationMs = windowMs + 1000;
   let current = new Map<string, Window>();
   let previous = new Map<string, Window>();
   let generationEndsAtMs = clock() + generationMs;
 
   let windowCount = 0;
-  let closed = false;
+  let isClosed = false;
 
   function findWindow(name: string, nowMs: number): Window | undefined {
     const window = current.get(name) ?? previous.get(name);
@@ -63,12 +63,12 @@ export function createMemoryQuota(
 
   return {
     async consume(caller, limits, patienceMs = 0) {
-      if (closed) throw new QuotaUnavailable('the quota is closed');
+      if (isClosed) throw new QuotaUnavailable('the quota is closed');
       const nowMs = clock();
       const [keyName, studioName] = toCounterNames(caller);
       const subjects = [
-        { of: 'key', name: keyName, limit: limits.key, window: findWindow(keyName, nowMs) },
-        { of: 'studio', name: studioName, limit: limits.studio, window: findWindow(studioName, nowMs) },
+        { owner: 'key', name: keyName, limit: limits.key, window: findWindow(keyName, nowMs) },
+        { owner: 'studio', name: studioName, limit: limits.studio, window: findWindow(studioName, nowMs) },
       ] as const;
       const evaluated = subjects
         .map((subject) => evaluate(subject, nowMs, windowMs))
@@ -78,8 +78,8 @@ export function createMemoryQuota(
         const isNext = admitted ? isMoreRestrictive(first, second) : second.restMs > first.restMs;
         return isNext ? second : first;
       });
-      const { of, limit = 0, remaining, resetSeconds, restMs, leftMs } = reported;
-      // Within its window, a request that cannot wait any longer is refused for another second.
+      const { owner, limit = 0, remaining, resetSeconds, restMs, leftMs } = reported;
+      // While the window lasts, a request whose patience is used up is refused for another second.
       const waits = !admitted && (restMs < patienceMs || (restMs < MAX_HOLD_MS && leftMs <= 0));
       const waitMs = waits ? restMs : 0;
       const windows: number[] = [];
@@ -92,22 +92,22 @@ export function createMemoryQuota(
         reported.window.refusesUntilMs = Math.max(reported.window.refusesUntilMs, nowMs + resetSeconds * 1000);
         reported.window.refusedLimit = limit;
       }
-      return { admitted, waitMs, of, limit, remaining, resetSeconds, windows };
+      return { admitted, waitMs, owner, limit, remaining, resetSeconds, windows };
     },
     async refund(caller, windows) {
-      if (closed) throw new QuotaUnavailable('the quota is closed');
+      if (isClosed) throw new QuotaUnavailable('the quota is closed');
       const nowMs = clock();
       for (const [index, name] of toCounterNames(caller).entries()) {
         const window = findWindow(name, nowMs);
         if (window && window.id === windows[index]) window.count -= 1;
       }
     },
-    countedShare: () => (closed ? 0 : 1),
+    countedShare: () => (isClosed ? 0 : 1),
     async fault() {
-      return closed ? 'it is closed' : undefined;
+      return isClosed ? 'it is closed' : undefined;
     },
     async close() {
-      closed = true;
+      isClosed = true;
     },
   };
 }
@@ -116,21 +116,21 @@ const toCounterNames = ({ apiKeyId, studioId }: QuotaCaller) => [apiKeyId, `stud
 
 /** A key or studio and its window. Requests are counted if it has a limit. */
 interface Subject {
-  readonly of: keyof QuotaLimits;
+  readonly owner: keyof QuotaLimits;
   readonly name: string;
   readonly limit: number | undefined;
   readonly window: Window | undefined;
 }
 
-/** Returns what one more request would get, without counting it. */
-function evaluate({ of, name, limit, window }: Subject, nowMs: number, windowMs: number) {
+/** Returns what the window would answer to one more request. Does not count it. */
+function evaluate({ owner, name, limit, window }: Subject, nowMs: number, windowMs: number) {
   const { endsAtMs = nowMs + windowMs, count = 0, refusesUntilMs = 0, refusedLimit } = window ?? {};
   const leftMs = endsAtMs - nowMs;
   const refusedMs = refusesUntilMs - nowMs;
   const isExhausted = limit !== undefined && count >= limit;
   const refuses = refusedMs > 0 || isExhausted;
   return {
-    of,
+    owner,
     name,
     limit: (refuses ? refusedLimit : undefined) ?? limit,
     isCounted: limit !== undefined,

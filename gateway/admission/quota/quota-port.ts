@@ -85,7 +85,7 @@ export interface QuotaDecision extends WindowRest {
   /** If not 0, the request is neither admitted nor refused, and must be consumed again after this time; milliseconds. */
   readonly waitMs: number;
   /** The owner of that window. */
-  readonly of: keyof QuotaLimits;
+  readonly owner: keyof QuotaLimits;
   /** The limit of that window; during a refusal, the limit that was used up. */
   readonly limit: number;
   /** The windows that count the request: the key's and, if it has a limit, the studio's. Only for `refund`. */

@@ -35,20 +35,20 @@ export function createRedisQuota(windowSeconds: number, redisUrl: string, isClus
   const windowMs = windowSeconds * 1000;
 
   let connectionFault: Error | undefined;
-  /** Whether the connection uses another database than the address names. The client would count there. */
-  let isElsewhere = false;
-  const isConnected = () => redis.status === 'ready' && !isElsewhere;
+  /** Whether the connection uses another database than the address names: Redis refused to select that, and the client would go on. */
+  let hasWrongDatabase = false;
+  const isConnected = () => redis.status === 'ready' && !hasWrongDatabase;
   redis.on('connect', () => {
-    isElsewhere = false;
+    hasWrongDatabase = false;
   });
   redis.on('error', (error: Error & { readonly command?: { readonly name: string } }) => {
     connectionFault = error;
     if (error.command?.name !== 'select') return;
-    isElsewhere = true;
+    hasWrongDatabase = true;
     redis.disconnect(true);
   });
   redis.on('ready', () => {
-    if (!isElsewhere) connectionFault = undefined;
+    if (!hasWrongDatabase) connectionFault = undefined;
   });
 
   // Calls wait for the outcome of this first attempt.
@@ -56,7 +56,7 @@ export function createRedisQuota(windowSeconds: number, redisUrl: string, isClus
 
   async function count<T>(counting: () => Promise<T>): Promise<T> {
     try {
-      // A single deadline: a script that the server does not have is sent a second time, with its own timeout.
+      // One deadline for both attempts: the client resends a script that the server does not have, with a new timeout.
       return await withinDeadline(firstAttempt, () => {
         // Until a cluster's client is connected, it would queue commands without a limit.
         if (!isConnected()) throw new Error('not connected');
@@ -75,11 +75,11 @@ export function createRedisQuota(windowSeconds: number, redisUrl: string, isClus
       const names = windowNames(caller, isCluster, prefix).flatMap(({ counter, refusal }) => [counter, refusal]);
       const args = [...names, windowMs, patienceMs, key, studio ?? ''];
       const reply = await redis.consumeRequest(names.length, ...args);
-      // The reply of a proxy or a Redis look-alike could make requests wait forever.
+      // Any other reply, for example of a proxy, could make requests wait forever.
       if (!isCounted(reply)) throw new Error('its reply is not that of the script');
       const [isAdmitted, reported, limit, remaining, resetSeconds, waitMs, ...windows] = reply;
-      const of = reported === 1 ? 'key' : 'studio';
-      return { admitted: isAdmitted === 1, waitMs, of, limit, remaining, resetSeconds, windows };
+      const owner = reported === 1 ? 'key' : 'studio';
+      return { admitted: isAdmitted === 1, waitMs, owner, limit, remaining, resetSeconds, windows };
     });
 
   let countedShare = 1;

@@ -60,7 +60,7 @@ end
 local function evaluate(counter, name, limit)
   local refused, refusedLimit = refusal(name)
   local left, count = window(counter)
-  -- The window began under a longer policy, or before the clock was set back.
+  -- The window began when windows were longer, or before the clock was set back.
   if left > length then
     redis.call('PEXPIRE', counter, length)
     left = length
@@ -69,8 +69,8 @@ local function evaluate(counter, name, limit)
   local isExhausted = limit ~= nil and count >= limit
   local refuses = refused > 0 or isExhausted
   local rest = math.max(refused, isExhausted and left or 0)
-  -- A refusal outlasts its own window by less than a second, also when it is extended. Another is from a longer policy,
-  -- or its window is over.
+  -- A refusal outlasts its own window by less than a second, even if it is extended. Any other refusal comes from a
+  -- longer policy, or from a window that is over.
   local isOwn = left > 0 and refused <= left + 1000
   local seconds = math.ceil((left > 0 and left or length) / 1000)
   if refuses and not isOwn then seconds = math.floor(rest / 1000) end
