@@ -19,7 +19,7 @@ interface Demo {
 
 interface Part {
   readonly child: ChildProcess;
-  /** Its exit status; 1 if a signal killed it that this process did not send. */
+  /** The exit status; 1 if a signal from elsewhere killed the process. */
   readonly ended: Promise<number>;
 }
 
@@ -27,7 +27,7 @@ const bold = (text: string) => styleText('bold', text);
 const link = (address: string) => styleText(['cyan', 'underline'], address);
 
 const parts: Part[] = [];
-let stopping = false;
+let isStopping = false;
 
 stopRequest.addEventListener('abort', () => stopAll(0));
 if (process.env.npm_lifecycle_event === 'start') stopWithParent();
@@ -50,7 +50,7 @@ try {
   await stopAll(1);
 }
 
-/** Stops when npm has exited: npm does not pass on signals that it gets itself. */
+/** Stops once npm has exited, because npm does not pass on signals that it gets itself. */
 function stopWithParent(): void {
   const parent = process.ppid;
   setInterval(() => {
@@ -65,21 +65,21 @@ function makeDemo(): Demo {
   return JSON.parse(made.stdout);
 }
 
-/** Starts a process and returns the address that it listens on. Never resolves when the process fails, or all stop. */
+/** Starts a process and returns the address that it listens on. Never resolves if the process fails or everything stops. */
 async function startProcess(file: string, settings: Record<string, string>): Promise<string> {
-  // A signal that came while the demo studio was made is handled only here.
+  // Lets a signal be handled that came while the demo studio was created.
   await setImmediate();
-  if (stopping) return new Promise(() => {});
+  if (isStopping) return new Promise(() => {});
   const child = spawn(process.execPath, [`${HERE}/${file}`], {
     env: { ...settings, ...process.env },
     stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
-    // In its own process group, Ctrl-C in the terminal does not reach it, so this process decides the order.
+    // In its own process group, Ctrl-C in the terminal does not reach the child. So this process decides the order of the stop.
     detached: true,
   });
   const ended = once(child, 'exit').then(([code, signal]) => {
-    if (!stopping) console.error(`${file} exited (${signal ?? `status ${code}`})`);
+    if (!isStopping) console.error(`${file} exited (${signal ?? `status ${code}`})`);
     // SIGTERM kills a process that does not handle signals yet.
-    return stopping && signal === 'SIGTERM' ? 0 : (code ?? 1);
+    return isStopping && signal === 'SIGTERM' ? 0 : (code ?? 1);
   });
   parts.push({ child, ended });
   ended.then(stopAll);
@@ -89,8 +89,8 @@ async function startProcess(file: string, settings: Record<string, string>): Pro
 
 /** Stops the gateway, then the core that it needs, and exits; with 0 if all ended cleanly. */
 async function stopAll(status: number): Promise<void> {
-  if (stopping) return;
-  stopping = true;
+  if (isStopping) return;
+  isStopping = true;
   console.log('\nStopping Lead Intake.');
   for (const { child, ended } of parts.toReversed()) {
     child.kill('SIGTERM');

@@ -7,7 +7,7 @@ const FORBIDDEN = blocks(
   ...['100.100.100.200/32', '168.63.129.16/32', '192.0.0.0/24', 'fd00:ec2::/32', 'fd20:ce::/32'],
 );
 
-/** Addresses of this machine and of private networks. An endpoint may have one if its settings allow it. */
+/** Addresses of this machine and of private networks, which only an endpoint with `allowPrivate` may have. */
 const PRIVATE = blocks(
   ...['10.0.0.0/8', '100.64.0.0/10', '127.0.0.0/8', '172.16.0.0/12', '192.168.0.0/16', '::1/128', 'fc00::/7'],
 );

@@ -28,7 +28,7 @@ export async function startRelay(config: RelayConfig): Promise<Running> {
   const stopping = new Map<string, Promise<void>>();
   let wanted: Endpoints = new Map();
 
-  /** Starts, changes and stops endpoints, and leaves the others alone. A returning endpoint starts once its former run has stopped. */
+  /** Starts, changes and stops endpoints as their file says. An endpoint that returns starts once its former run has stopped. */
   const use = (next: Endpoints) => {
     wanted = next;
     for (const [name, endpoint] of endpoints) {
@@ -60,7 +60,7 @@ export async function startRelay(config: RelayConfig): Promise<Running> {
     url: '',
     metricsUrl: metricsServer?.url,
     drainMs: 0,
-    /** Waits for requests in flight, each for at most RELAY_AFTER_STOP_MS, and until the core knows their outcomes. */
+    /** Waits at most RELAY_AFTER_STOP_MS for requests in flight, and until the core knows their outcomes. */
     async stop() {
       for (const stop of stopWatching) stop();
       use(new Map());

@@ -29,7 +29,7 @@ export function connectCore(config: RelayConfig, credentials: TlsCredentials, to
   return {
     /** Yields a consumer's changes, or an empty list as a heartbeat, until the core ends the call. */
     async *watch(consumer: string, signal: AbortSignal): AsyncGenerator<readonly FeedChange[]> {
-      // This call is retried with the other token, if there is one. A stream's refusal would come too late for that.
+      // If there are two tokens, a refused unary call is retried with the other one. A stream's refusal would come too late for that.
       await consumers.listSetAsideLeadChanges({ consumer, pageSize: 1 }, { ...inTime, signal }).catch((error) => {
         // These codes mean that a record cannot be read. The core has accepted the caller.
         if (![Code.Internal, Code.DataLoss].includes(ConnectError.from(error).code)) throw error;
@@ -55,7 +55,7 @@ export function connectCore(config: RelayConfig, credentials: TlsCredentials, to
       await leads.acknowledgeLeadChanges({ consumer, acknowledgements: changes.map(toLeadState) }, inTime);
     },
 
-    /** Stops sending a lead's state until `retryAt`. Without a time, until somebody takes it back, or it changes. */
+    /** Sets a lead's state aside until `retryAt`; without a time, until an operator takes it back or the lead changes. */
     async setAside(consumer: string, change: LeadChange, reason: string, retryAt: Date | undefined): Promise<void> {
       const retry = retryAt && { retryTime: timestampFromDate(retryAt) };
       await consumers.setAsideLeadChanges({ consumer, leads: [{ ...toLeadState(change), reason, ...retry }] }, inTime);
@@ -72,7 +72,7 @@ const toLeadState = ({ lead, revision }: LeadChange) => ({
   revision,
 });
 
-/** Returns the same for logs and receivers, with the revision as text. */
+/** Returns the state of a change's lead for logs and receivers, with the revision as text. */
 export const formatLeadState = (change: LeadChange) => ({ ...toLeadState(change), revision: `${change.revision}` });
 
 /** Returns milliseconds since 1970; 0 without a time. */

@@ -1,13 +1,13 @@
 import { DAY_MS, MINUTE_MS } from '../common/units.ts';
 import { DELIVERED, type Outcome } from './send.ts';
 
-/** How many failures in a row, of any leads, make an endpoint slow. Some codes do so at once. */
+/** How many failures in a row, of any leads, make an endpoint slow. Some codes make it slow at once. */
 const FAILURES_TO_SLOW = 5;
 const SLOWS_AT_ONCE: readonly string[] = ['HTTP_429', 'HTTP_502', 'HTTP_504'];
 
 /**
- * Pauses between probes of a slow endpoint. The first is what the receiver asks for, short after a 429 without a time, otherwise
- * FIRST_PROBE_MS. Each further failure doubles it, up to MAX_PROBE_MS. A paused endpoint waits PAUSED_PROBE_MS.
+ * Pauses between probes of a slow endpoint. The first pause is what the receiver asks for, SHORTEST_PAUSE_MS after a 429 without a time,
+ * and FIRST_PROBE_MS otherwise. Each further failure doubles the pause, up to MAX_PROBE_MS. A paused endpoint waits PAUSED_PROBE_MS.
  */
 const FIRST_PROBE_MS = 5000;
 const SHORTEST_PAUSE_MS = 1000;
@@ -20,18 +20,18 @@ const JITTER = 0.2;
 export const ENDPOINT_STATES = ['open', 'slow', 'paused', 'gone'] as const;
 export type EndpointState = (typeof ENDPOINT_STATES)[number];
 
-/** The known health of an endpoint; times are milliseconds of any clock. It is not stored: a starting relay assumes `open`. */
+/** The health of an endpoint; times are milliseconds of any clock. It is not stored: a starting relay assumes `open`. */
 export interface EndpointHealth {
   /**
    * `open`: leads are sent concurrently. `slow`: it fails, and is probed with one lead at a time. `paused`: it has failed for a day.
    * `gone`: it answered 410, and gets nothing until its entry in the endpoints file changes.
    */
   readonly state: EndpointState;
-  /** Failures since the last success. A failure that slows it at once counts as FAILURES_TO_SLOW. */
+  /** Failures since the last success. A failure that makes the endpoint slow at once counts as FAILURES_TO_SLOW. */
   readonly failures: number;
   readonly slowSince: number;
   readonly nextProbeAt: number;
-  /** The maximum number of requests in flight, besides the relay's own maximum. It grows by one with each success. */
+  /** The maximum number of requests in flight, if lower than the relay's own maximum. It grows by one with each success. */
   readonly maxInFlight: number;
 }
 
@@ -50,7 +50,7 @@ export const jittered = (pauseMs: number, random: number): number => pauseMs * (
 export const asksForPause = ({ code, retryAfterMs }: Outcome): boolean =>
   code === 'HTTP_429' || (code === 'HTTP_503' && retryAfterMs !== undefined);
 
-/** Returns the health after an attempt. @param beganAt when the request of this outcome began */
+/** Returns the health after an attempt. @param beganAt when the request began */
 export function healthAfter(
   health: EndpointHealth,
   outcome: Outcome,

@@ -29,7 +29,7 @@ interface Parts {
 
 /**
  * Sends one consumer's changes to its endpoint. It stores nothing: the core resends whatever was not acknowledged, to this process or the
- * next. The core is told after the receiver has answered, so changes arrive at least once.
+ * next. Changes are acknowledged after the receiver has answered, so they arrive at least once.
  */
 export class Endpoint {
   readonly #name: string;
@@ -39,13 +39,13 @@ export class Endpoint {
   #hasFeed = false;
   #probe: NodeJS.Timeout | undefined;
   #connections: Agent;
-  /** Handled changes that the next call acknowledges, by lead. Only one such call is in flight. */
+  /** Handled changes that the next call acknowledges, by lead. Only one acknowledging call is in flight. */
   readonly #handled = new Map<string, FeedChange>();
-  #isTelling = false;
+  #isAcknowledging = false;
   readonly #log: Logger;
-  readonly #mayLog = new Throttle(LOG_INTERVAL_MS);
+  readonly #logThrottle = new Throttle(LOG_INTERVAL_MS);
   readonly #stopping = new AbortController();
-  readonly #cutting = new AbortController();
+  readonly #cutOff = new AbortController();
   readonly #work = new Set<Promise<void>>();
 
   constructor(name: string, settings: EndpointSettings, parts: Parts) {
@@ -55,19 +55,19 @@ export class Endpoint {
     this.#schedule = new Schedule(parts.concurrency);
     this.#connections = newConnections(parts.concurrency);
     this.#log = parts.log.child({ endpoint: name });
-    this.#do(this.#watch());
+    this.#track(this.#watch());
   }
 
   get state(): EndpointState {
     return this.#schedule.health.state;
   }
 
-  /** Whether the core sends it changes, or would if there were any. */
+  /** Whether the feed is open: the core sends changes as they occur. */
   get hasFeed(): boolean {
     return this.#hasFeed;
   }
 
-  /** Applies new settings if they differ. Retries at once, even while requests with the former settings are in flight. */
+  /** Applies new settings if they differ. Tries the endpoint at once, even while requests with the former settings are in flight. */
   change(settings: EndpointSettings): void {
     if (isSame(settings, this.#settings)) return;
     this.#settings = settings;
@@ -76,17 +76,18 @@ export class Endpoint {
     this.#pump();
   }
 
-  /** Begins nothing more. Waits a limited time for requests in flight, and until the core knows their outcomes. */
+  /** Starts nothing more. Waits a limited time for requests in flight, and until the core knows their outcomes. */
   async stop(): Promise<void> {
     this.#stopping.abort();
     clearTimeout(this.#probe);
-    const timer = setTimeout(() => this.#cutting.abort(), RELAY_AFTER_STOP_MS);
+    const timer = setTimeout(() => this.#cutOff.abort(), RELAY_AFTER_STOP_MS);
     await Promise.all(this.#work);
     clearTimeout(timer);
     this.#connections.destroy();
   }
 
-  #do(work: Promise<void>): void {
+  /** Adds to the work that a stop waits for. */
+  #track(work: Promise<void>): void {
     this.#work.add(work);
     work.finally(() => this.#work.delete(work));
   }
@@ -94,8 +95,8 @@ export class Endpoint {
   async #watch(): Promise<void> {
     const { signal } = this.#stopping;
     while (!signal.aborted) {
-      // Each watch resends what waits. Other changes are handled or must not be sent any more: the database was restored, or the caller
-      // lost access.
+      // Each watch resends every pending change. Any other change was handled, or must no longer be sent, because the database was restored
+      // or the caller lost access.
       this.#schedule.forget();
       try {
         for await (const changes of this.#parts.core.watch(this.#name, signal)) {
@@ -106,8 +107,8 @@ export class Endpoint {
           );
           for (const change of wanted) this.#schedule.offer(change);
           this.#pump();
-          // Not awaited: it never ends for a caller whose token is revoked, but the watch does.
-          this.#do(this.#acknowledge(others));
+          // Not awaited: for a caller whose token is revoked it would be retried forever, and the watch must end.
+          this.#track(this.#acknowledge(others));
         }
       } catch (error) {
         if (!signal.aborted) this.#coreFailed(error);
@@ -119,20 +120,20 @@ export class Endpoint {
   /** Acknowledges handled changes to the core. Changes that arrive during a call go out in the next one. */
   async #acknowledge(changes: readonly FeedChange[]): Promise<void> {
     for (const change of changes) this.#handled.set(formatChangeKey(change), change);
-    if (this.#isTelling) return;
-    this.#isTelling = true;
+    if (this.#isAcknowledging) return;
+    this.#isAcknowledging = true;
     while (this.#handled.size > 0) {
-      const told = [...this.#handled.values()];
+      const batch = [...this.#handled.values()];
       this.#handled.clear();
-      await this.#repeated((core) => core.acknowledge(this.#name, told));
-      for (const change of told) this.#schedule.finish(change);
+      await this.#retryCall((core) => core.acknowledge(this.#name, batch));
+      for (const change of batch) this.#schedule.finish(change);
       this.#pump();
     }
-    this.#isTelling = false;
+    this.#isAcknowledging = false;
   }
 
   /** Retries a call to the core until it succeeds or is refused. After a refusal, the core resends the leads on the next connection. */
-  async #repeated(call: (core: Core) => Promise<void>): Promise<void> {
+  async #retryCall(call: (core: Core) => Promise<void>): Promise<void> {
     const { signal } = this.#stopping;
     for (;;) {
       try {
@@ -148,15 +149,15 @@ export class Endpoint {
   #coreFailed(error: unknown): void {
     this.#hasFeed = false;
     const reason = errorSummary(error);
-    if (this.#mayLog.allow())
+    if (this.#logThrottle.allow())
       this.#log.warn({ reason }, 'a call of the core failed: check it, the token and the consumer');
   }
 
-  /** Begins as many requests as the endpoint may have now. */
+  /** Starts as many requests as the endpoint may get now, and sets a timer for its next probe. */
   #pump(): void {
     if (this.#stopping.signal.aborted) return;
     const now = performance.now();
-    for (let next = this.#schedule.begin(now); next; next = this.#schedule.begin(now)) this.#do(this.#relay(next));
+    for (let next = this.#schedule.begin(now); next; next = this.#schedule.begin(now)) this.#track(this.#relay(next));
     clearTimeout(this.#probe);
     const waitMs = this.#schedule.health.nextProbeAt - now;
     if (waitMs > 0) this.#probe = setTimeout(() => this.#pump(), waitMs);
@@ -164,10 +165,10 @@ export class Endpoint {
 
   async #relay(change: FeedChange): Promise<void> {
     const outcome = await this.#send(change);
-    // The request was cut because this process stops: not the endpoint's fault.
-    if (this.#cutting.signal.aborted && outcome.code !== DELIVERED) return;
+    // The request was cut off because this process stops, which is not the endpoint's fault.
+    if (this.#cutOff.signal.aborted && outcome.code !== DELIVERED) return;
     const before = this.state;
-    const failure = this.#schedule.ended(change, outcome, performance.now(), Math.random());
+    const failure = this.#schedule.end(change, outcome, performance.now(), Math.random());
     const { state } = this;
     if (state !== before)
       this.#log[state === 'open' ? 'info' : 'warn']({ state, outcome: outcome.code }, `the endpoint is ${state}`);
@@ -188,9 +189,9 @@ export class Endpoint {
       const message = createMessage(change, payload);
       const headers = signHeaders(message, secrets, new Date());
       const attempt = { url: url.reveal(), headers, body: message.body, allowPrivate, connections: this.#connections };
-      outcome = await send(attempt, this.#cutting.signal, this.#parts.network);
+      outcome = await send(attempt, this.#cutOff.signal, this.#parts.network);
     } catch (err) {
-      this.#log.error({ err }, 'a webhook cannot be made: report it');
+      this.#log.error({ err }, 'a webhook cannot be created: report this bug');
       outcome = { code: 'INTERNAL_ERROR' };
     }
     const durationMs = Math.round(performance.now() - began);
@@ -203,6 +204,6 @@ export class Endpoint {
   async #setAside(change: FeedChange, reason: string, pauseMs: number | undefined): Promise<void> {
     const retryAt = pauseMs === undefined ? undefined : new Date(Date.now() + pauseMs);
     if (!retryAt) this.#log.warn({ ...formatLeadState(change), reason }, 'lead set aside');
-    await this.#repeated((core) => core.setAside(this.#name, change, reason, retryAt));
+    await this.#retryCall((core) => core.setAside(this.#name, change, reason, retryAt));
   }
 }

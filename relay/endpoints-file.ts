@@ -8,14 +8,14 @@ export const KINDS = ['created', 'stage_changed', 'updated', 'resent', 'enquired
 type Kind = (typeof KINDS)[number];
 
 export interface EndpointSettings {
-  /** Its path or query may be as secret as a password. */
+  /** The path or query may be as secret as a password. */
   readonly url: Secret;
   /** Each secret adds a signature. */
   readonly secrets: readonly Secret[];
   readonly payload: 'thin' | 'full';
   /** Absent: all kinds. */
   readonly kinds?: readonly Kind[];
-  /** Whether it may have a private address. */
+  /** Whether the endpoint may have a private address. */
   readonly allowPrivate: boolean;
 }
 
@@ -90,7 +90,8 @@ export function parseEndpoints(text: string): Endpoints {
 
 /** Returns whether two endpoints have the same settings, secrets included. */
 export function isSame(...both: readonly [EndpointSettings, EndpointSettings]): boolean {
-  const [one, other] = both.map((each) => JSON.stringify([each, [each.url, ...each.secrets].map((of) => of.reveal())]));
+  const reveal = (secret: Secret) => secret.reveal();
+  const [one, other] = both.map((each) => JSON.stringify([each, [each.url, ...each.secrets].map(reveal)]));
   return one === other;
 }
 

@@ -23,15 +23,15 @@ const nameIn = (names: Readonly<Record<string, number>>, wanted: number | undefi
     .find(([, number]) => number === wanted)?.[0]
     .toLowerCase();
 
-/** Returns the kinds of a change, as in payloads. A kind of a later release is `changed`. */
+/** Returns the kinds of a change, as payloads name them. A kind of a later release is `changed`. */
 const toPayloadKinds = ({ kinds }: LeadChange): string[] => [
   ...new Set(kinds.map(({ kind }) => nameIn(LeadChangeKind, kind) ?? 'changed')),
 ];
 
-/** Returns whether an endpoint gets a change: it has a kind that the endpoint selects, or the lead is erased. */
+/** Returns whether an endpoint gets a change: the change has a kind that the endpoint selects, or the lead is erased. */
 export function isWanted(change: LeadChange, wanted: EndpointSettings['kinds']): boolean {
   const kinds = toPayloadKinds(change);
-  // A change without kinds: the core does not know what is stored.
+  // The core names no kind if it cannot read the stored ones.
   if (!wanted || change.lead?.eraseTime || kinds.length === 0) return true;
   return kinds.some((kind) => ['erased', 'changed', ...wanted].includes(kind));
 }

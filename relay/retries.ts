@@ -13,16 +13,16 @@ export const WINDOW = 200;
 
 /** The fate of a lead after a failed attempt. */
 export interface Failure {
-  /** Whether it is set aside, which the core counts. Otherwise it waits. */
+  /** Whether the lead is set aside, which the core counts. Otherwise it waits in the schedule. */
   readonly setAside: boolean;
-  /** The pause before its next attempt; undefined: no automatic retry. */
+  /** The pause before the lead's next attempt; undefined: no automatic retry. */
   readonly pauseMs?: number | undefined;
 }
 
 /**
  * Decides what happens to a lead after a failure. Only failures of an open endpoint count against the lead, so an outage never sets leads
- * aside for good. A receiver that asks for a pause rejects no lead. When a whole window of leads has failed in a row, they make way for
- * others: perhaps only these fail.
+ * aside for good. A receiver that asks for a pause rejects no lead. When a whole window of leads has failed in a row, they are set aside to
+ * let others through, because perhaps only these fail.
  *
  * @param health before the attempt
  * @param attempts how often the lead was set aside before
@@ -40,7 +40,7 @@ export function afterFailure(
   const { code, retryAfterMs = 0 } = outcome;
   const pauseMs = RETRY_PAUSES_MS[attempts];
   const makesWay = health.failures >= WINDOW && unacknowledged >= WINDOW && pauseMs !== undefined;
-  const isOfEndpoint = health.state !== 'open' || asksForPause(outcome);
-  if (code === 'HTTP_410' || (isOfEndpoint && !makesWay)) return { setAside: false };
+  const isEndpointFault = health.state !== 'open' || asksForPause(outcome);
+  if (code === 'HTTP_410' || (isEndpointFault && !makesWay)) return { setAside: false };
   return { setAside: true, pauseMs: pauseMs && Math.max(jittered(pauseMs, random), retryAfterMs) };
 }

@@ -14,15 +14,15 @@ export const formatChangeKey = ({ lead }: State): string => `${lead?.studioId} $
 
 /**
  * Decides which lead an endpoint gets when, and what happens after an attempt. It does no I/O and reads no clock. It holds the
- * unacknowledged leads that the feed has sent. Only the newest state of a lead waits, and only one is in flight, so a lead's states are
- * sent in order.
+ * unacknowledged leads from the feed. Only the newest state of a lead waits, and only one state is in flight, so a lead's states are sent
+ * in order.
  */
 export class Schedule<Change extends State> {
   readonly #concurrency: number;
   readonly #waiting = new Map<string, Change>();
-  /** Leads that have failed since the endpoint's last success. */
+  /** Leads with a failure since the endpoint's last success. */
   readonly #failed = new Set<string>();
-  /** States that were begun and not yet reported to the core. `isKnown`: the feed has sent the lead since `forget`. */
+  /** States that were sent and not yet reported to the core. `isKnown`: the feed has sent the lead since `forget`. */
   readonly #begun = new Map<string, { readonly revision: bigint; isKnown: boolean }>();
   /** When each request in flight began, if it uses the endpoint's current settings. */
   readonly #inFlight = new Map<Change, number>();
@@ -78,19 +78,19 @@ export class Schedule<Change extends State> {
    * @param random from 0 to 1
    * @returns undefined if the lead was delivered
    */
-  ended(change: Change, outcome: Outcome, now: number, random: number): Failure | undefined {
+  end(change: Change, outcome: Outcome, now: number, random: number): Failure | undefined {
     const key = formatChangeKey(change);
     const unacknowledged = new Set([...this.#waiting.keys(), ...this.#begun.keys()]).size;
     const { attempts } = change;
     const isDelivered = outcome.code === DELIVERED;
     const beganAt = this.#inFlight.get(change) ?? 0;
-    const counts = this.#inFlight.delete(change) || isDelivered;
+    const isCounted = this.#inFlight.delete(change) || isDelivered;
     let failure: Failure | undefined;
     if (!isDelivered) {
       const lead = { attempts, unacknowledged, random };
-      failure = counts ? afterFailure(this.#health, outcome, lead) : { setAside: false };
+      failure = isCounted ? afterFailure(this.#health, outcome, lead) : { setAside: false };
     }
-    if (counts) this.#health = healthAfter(this.#health, outcome, { beganAt, now, random });
+    if (isCounted) this.#health = healthAfter(this.#health, outcome, { beganAt, now, random });
     if (isDelivered) this.#failed.clear();
     if (failure?.setAside === false) {
       // The lead goes to the end of the queue.

@@ -10,7 +10,7 @@ import { isAllowed } from './addresses.ts';
 const MAX_HEADER_BYTES = 16 * 1024;
 const MAX_BODY_BYTES = 16 * 1024;
 
-/** How long draining a body may take; milliseconds. The next request may wait for that connection, the outcome does not. */
+/** How long draining a body may take; milliseconds. The outcome does not wait for this, but a next request may. */
 const MAX_BODY_MS = 1000;
 
 /** The maximum number of interim responses (1xx). */
@@ -30,13 +30,13 @@ export interface Outcome {
 
 export const DELIVERED = 'DELIVERED';
 
-/** Test doubles: how names are resolved, and the authorities of receivers, instead of Node's. */
+/** Test doubles for Node's own: how names are resolved, and the certificate authorities of receivers. */
 export interface Network {
   readonly resolve?: ((host: string) => Promise<readonly LookupAddress[]>) | undefined;
   readonly ca?: string;
 }
 
-/** Creates an endpoint's connections. They use no proxy, which would resolve names itself. Each verifies the certificate. */
+/** Creates an endpoint's connections. They use no proxy, because a proxy resolves names itself. Each verifies the certificate. */
 export const newConnections = (maxSockets: number): Agent =>
   new Agent({ keepAlive: true, maxSockets, timeout: CONNECTION_IDLE_MS, maxCachedSessions: 0 });
 
@@ -54,7 +54,7 @@ export interface Attempt {
 
 const resolving = new Map<string, Promise<LookupAddress[]>>();
 
-/** Resolves a name, once at a time: each resolution holds a thread until it is answered, even if nobody waits for it any more. */
+/** Resolves a name, with one look-up per name at a time: each holds a thread until it is answered, even if nobody waits any longer. */
 function resolveOnce(name: string): Promise<readonly LookupAddress[]> {
   const found = resolving.get(name) ?? lookUp(name, { all: true }).finally(() => resolving.delete(name));
   resolving.set(name, found);

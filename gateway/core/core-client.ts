@@ -21,12 +21,12 @@ import { ExchangeBatcher, type Item, MAX_PENDING_REQUESTS, type Share } from './
 import { exchangeOver } from './exchange-calls.ts';
 
 /**
- * The number of one studio's waiting lists from which further ones are refused, so that no studio makes the others' fail. A quarter of
- * BUSY_THRESHOLD, from which all lists are refused (`gateway/admission/load-shedding.ts`).
+ * The maximum number of one studio's waiting lists, so that no studio makes the lists of others fail. It is a quarter of BUSY_THRESHOLD,
+ * from which all lists are refused (`gateway/admission/load-shedding.ts`).
  */
 const MAX_WAITING_LISTS_PER_STUDIO = MAX_PENDING_REQUESTS / 8;
 
-/** From this many leads in unanswered lists on, further lists wait, and studios take turns. */
+/** While the core has yet to answer lists with this many leads, further lists wait, and studios take turns. */
 const MAX_SENT_LEADS = 1000;
 
 /** The validated data of a creation. */
@@ -63,7 +63,7 @@ export interface CoreClient {
   createLead(sender: Sender, creation: LeadCreation): Promise<Creation>;
   getLead(sender: Sender, leadId: string): Promise<Uint8Array>;
   listLeads(sender: Sender, page: PageToRead): Promise<Uint8Array>;
-  /** Returns how many requests were skipped. @throws ConnectError */
+  /** Records requests, and returns how many the core skipped. @throws ConnectError */
   recordRequests(batch: RequestBatch): Promise<number>;
   /** Returns the number of pending requests of an operation, or of authentications if that is higher. */
   pending(operation: Operation | undefined): number;
@@ -179,7 +179,7 @@ function bodyIn({ outcome }: ExchangeResult): Uint8Array {
   return outcome.value;
 }
 
-/** The meaning of an error of the health check. */
+/** The reason to report when the health check fails with a code. */
 const HEALTH_CHECK_FAULTS: Partial<Record<Code, string>> = {
   [Code.Unauthenticated]:
     'it does not accept this CORE_TOKEN: set the same token, or add the hash of this one to its callers file',

@@ -7,8 +7,8 @@ import { CODE_OF_REASON, type DataPath, type FaultyField, OVERLOADED, Problem, t
 import { TooManyPending } from './exchange-batcher.ts';
 
 /**
- * The codes with which the core, without a reason, reports a fault on either side. After any other code, the outcome is unknown or nothing
- * was begun.
+ * The codes of errors without a reason by which the core reports a bug, its own or the gateway's. After any other code, the outcome is
+ * unknown or nothing was begun.
  *
  * @rule 7.internal_error 7.integration_unavailable 7.unknown-outcome
  */
@@ -22,13 +22,13 @@ export function problemOfError(thrown: unknown): Problem {
   return toCoreProblem(error, isFromCore(error) && FAULTS.has(error.code));
 }
 
-/** Returns whether the core itself sent an error. The error of a call that was cut off has a cause, and may be `internal`, too. */
+/** Returns whether the core itself sent an error. If a call is cut off, the error has a cause, and may be `internal`, too. */
 const isFromCore = ({ cause }: ConnectError): boolean => cause === undefined;
 
 /** Codes of calls that were late or cut off, or that may succeed with another token. */
 const PASSING = new Set([Code.Canceled, Code.Aborted, Code.Unavailable, Code.DeadlineExceeded, Code.Unauthenticated]);
 
-/** Returns whether a core has refused a call, and would do so again. */
+/** Returns whether a core has refused a call, and would refuse it again. */
 export function isRefusedByCore(thrown: unknown): boolean {
   const error = ConnectError.from(thrown);
   return isFromCore(error) && !PASSING.has(error.code);
@@ -50,14 +50,14 @@ function toCoreProblem(error: ConnectError, isFault: boolean): Problem {
     return new Problem(isFault ? 'internal_error' : 'integration_unavailable', { cause: error });
   }
   const faults = error.findDetails(BadRequestSchema).flatMap(({ fieldViolations }) => fieldViolations.map(publicFault));
-  // Callers do not send these fields. Gateway and core are incompatible, for example while one of them is updated.
+  // Callers do not send these fields, so gateway and core are incompatible, for example while one of them is updated.
   if (faults.some(({ field }) => OWN_FIELDS.has(field)))
     return new Problem('integration_unavailable', { cause: error });
   const { leadId: existingLeadId, erased } = info?.metadata ?? {};
   return new Problem(code, { faults, existingLeadId, detail: erased === 'true' ? ERASED : undefined, cause: error });
 }
 
-/** The detail of a conflict with the key of an erased lead. */
+/** The detail of a conflict with the idempotency key of an erased lead. */
 const ERASED = 'The lead that was created with this Idempotency-Key was erased since. Nothing was written.';
 
 /** Fields that the gateway sets, not the caller. */

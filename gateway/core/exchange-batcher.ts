@@ -27,7 +27,7 @@ export class TooManyPending extends Error {}
 
 export type Item = MessageInitShape<typeof ExchangeItemSchema>;
 
-/** The group that a request takes turns in, such as a studio, and what the request costs. */
+/** The cost of a request, and its group, such as a studio. Groups take turns. */
 export interface Share {
   readonly group: string;
   readonly weight: number;
@@ -46,7 +46,7 @@ interface Request {
 
 interface Call {
   state: CallState;
-  readonly cut: AbortController;
+  readonly cutOff: AbortController;
   /** Notified when there may be requests to send, or the call is lost. */
   readonly changed: Condition;
 }
@@ -95,7 +95,7 @@ export const next = (state: CallState, event: CallEvent): CallState =>
 
 interface Options {
   readonly timeoutMs: number;
-  /** The weight of unanswered requests from which further ones wait here, where their groups take turns. */
+  /** While unanswered requests have this weight together, further ones wait in their queues. */
   readonly maxSentWeight?: number | undefined;
   /** Called with the number of requests in each message. */
   readonly onMessage?: (size: number) => void;
@@ -103,7 +103,7 @@ interface Options {
 
 /**
  * Sends requests over one long-lived call, because opening a call costs far more than a request. Requests that arrive in one turn of the
- * event loop share a message. Each promise settles with its own result, and a single request does not wait for others.
+ * event loop share a message. Each gets its own result, and no request waits for others to fill a message.
  */
 export class ExchangeBatcher {
   readonly #exchange: Exchange;
@@ -132,7 +132,7 @@ export class ExchangeBatcher {
 
   /** @throws TooManyPending, NoResponse, or the error of the call */
   send(item: Item, share: Share = { group: '', weight: 0 }): Promise<ExchangeResult> {
-    // Many may come at once, for example after they shared a key look-up.
+    // Load shedding does not suffice: many may come at once, for example after a shared key look-up.
     if (this.#pending >= MAX_PENDING_REQUESTS) return Promise.reject(new TooManyPending());
     const { promise, resolve, reject } = Promise.withResolvers<ExchangeResult>();
     const timer = setTimeout(() => this.#giveUp(request), this.#options.timeoutMs);
@@ -150,7 +150,7 @@ export class ExchangeBatcher {
     const hasStalled = call?.state.kind === 'Serving' && index >= call.state.sentBeforeResult;
     if (hasStalled) call.state = next(call.state, 'stalls');
     this.#settle(request, new NoResponse(`no response within ${this.#options.timeoutMs} ms`));
-    // In another turn, because requests that came together are late together.
+    // In the next turn of the event loop, because requests that came together are late together.
     setImmediate(() => this.#flush());
   }
 
@@ -165,7 +165,7 @@ export class ExchangeBatcher {
       // Queued requests may have waited for this one.
       if (this.#queues.size > 0) call.changed.notify();
       if (call.state.sent.size === 0) call.state = next(call.state, 'empties');
-      if (call.state.kind === 'Lost') call.cut.abort();
+      if (call.state.kind === 'Lost') call.cutOff.abort();
     }
     // Rejected instead of thrown, because a timer may have called this.
     if (!isCounted) request.reject(new BrokenInvariant('pending_not_negative'));
@@ -173,13 +173,13 @@ export class ExchangeBatcher {
     else request.reject(error);
   }
 
-  /** Returns whether no count fell below 0. */
+  /** Adjusts the counts of pending requests. Returns whether they are still valid, so not below 0. */
   #count({ group }: Share, sign: 1 | -1): boolean {
     this.#pending += sign;
-    const own = this.countPending(group) + sign;
-    if (own > 0) this.#pendingByGroup.set(group, own);
+    const count = this.countPending(group) + sign;
+    if (count > 0) this.#pendingByGroup.set(group, count);
     else this.#pendingByGroup.delete(group);
-    return this.#pending >= 0 && own >= 0;
+    return this.#pending >= 0 && count >= 0;
   }
 
   #enqueue(request: Request): void {
@@ -198,7 +198,7 @@ export class ExchangeBatcher {
   #flush(): void {
     if (this.#queues.size === 0) return;
     if (this.#call?.state.kind !== 'Opening' && this.#call?.state.kind !== 'Serving') {
-      this.#call = { state: { kind: 'Opening' }, cut: new AbortController(), changed: new Condition(setImmediate) };
+      this.#call = { state: { kind: 'Opening' }, cutOff: new AbortController(), changed: new Condition(setImmediate) };
       this.#run(this.#call);
     }
     this.#call.changed.notify();
@@ -208,7 +208,7 @@ export class ExchangeBatcher {
     let event: CallEvent = 'ends';
     let error: unknown = new NoResponse('the core accepts no requests');
     try {
-      for await (const { results } of this.#exchange(this.#messages(call), call.cut.signal)) {
+      for await (const { results } of this.#exchange(this.#messages(call), call.cutOff.signal)) {
         if (call.state.kind === 'Serving') call.state.sentBeforeResult = call.state.sentCount;
         for (const result of results) {
           const request = 'sent' in call.state && call.state.sent.get(result.index);

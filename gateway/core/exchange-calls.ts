@@ -44,27 +44,27 @@ export function exchangeOver(coreUrl: string, sessions: CoreSessions, token: Cor
         stream.destroy(error as ConnectError);
       }
     });
-    // Only a bug of ours makes a message that cannot be written. It ends the call, not the process.
+    // Only a bug of ours makes a message that cannot be written. Such a message ends the call, not the process.
     send(messages, stream).catch((error) => stream.destroy(error));
     try {
       for await (const { flags, message } of envelopes) {
         sessions.notifyResponseByteRead(stream);
         if (flags & endStreamFlag) {
           const { error } = endStreamFromJson(message);
-          // One of two tokens was refused. No message was read, as when the core takes no more of them.
+          // The core refused one of two tokens before it read a message. So the call ends like one of a stopping core.
           if (error && token.findReplacement(authorization, error) === undefined) throw error;
           return;
         }
         yield fromBinary(ExchangeResponseSchema, message);
       }
-      throw new ConnectError('the call has ended without saying so', Code.Unavailable);
+      throw new ConnectError('the call ended without an end-of-stream message', Code.Unavailable);
     } finally {
       stream.close();
     }
   };
 }
 
-/** Sends one message after the other. A message that is not yet in the stream can be overtaken or dropped. */
+/** Sends one message after the other. Requests that are not yet in the stream can still be taken back, or wait their turn. */
 async function send(messages: Messages, stream: ClientHttp2Stream): Promise<void> {
   for await (const message of messages) {
     const bytes = toEnvelope(toBinary(ExchangeRequestSchema, create(ExchangeRequestSchema, message)));

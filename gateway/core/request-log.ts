@@ -8,18 +8,18 @@ import type { GatewayMetrics, RecordRequest } from '../observation.ts';
 import type { CoreClient, RecordedRequest, RequestBatch } from './core-client.ts';
 import { isRefusedByCore } from './core-problems.ts';
 
-/** How often requests are sent to the core, so how long a record exists only here; milliseconds. */
+/** How often requests are sent to the core. A gateway that dies loses at most this much of the log; milliseconds. */
 const INTERVAL_MS = 500;
 
-/** The maximum number of requests per studio in that time, a tenth of all. Further ones are only counted. */
+/** The maximum number of requests per studio in one interval, a tenth of all. Further ones are only counted. */
 const MAX_PER_STUDIO = 50;
 
-/** How long recording pauses after a core refused it, as a core of an earlier release does; milliseconds. */
+/** How long recording pauses after a core refused a batch, as a core of an earlier release does; milliseconds. */
 const PAUSE_MS = 60_000;
 
 type Recorded = RecordedRequest & { omittedCount: number };
 
-/** Records answered requests at the core, in batches. No request waits for that. */
+/** Records answered requests at the core, in batches. No request waits for its record. */
 export class RequestLog {
   readonly #recordRequests: CoreClient['recordRequests'];
   readonly #log: Logger;
@@ -41,16 +41,16 @@ export class RequestLog {
   }
 
   readonly record: RecordRequest = (finished, { caller, secretHint }, faults) => {
-    if (performance.now() < this.#pausedUntil) return this.#lost('core', 1);
+    if (performance.now() < this.#pausedUntil) return this.#countUnrecorded('core', 1);
     const { studioId, apiKeyId } = caller;
-    const own = this.#collected.get(studioId);
-    const isFull = this.#count >= MAX_RECORDED_REQUESTS || (own && own.length >= MAX_PER_STUDIO);
-    const last = own?.at(-1);
+    const earlier = this.#collected.get(studioId);
+    const isFull = this.#count >= MAX_RECORDED_REQUESTS || (earlier && earlier.length >= MAX_PER_STUDIO);
+    const last = earlier?.at(-1);
     if (isFull && last) last.omittedCount += 1;
-    if (isFull) this.#lost('limit', 1);
-    if (isFull && (own || !this.#makeRoom())) return;
+    if (isFull) this.#countUnrecorded('limit', 1);
+    if (isFull && (earlier || !this.#makeRoom())) return;
     const { status = 0, outcome, operation, requestId, replayed = false, leadId, durationMs } = finished;
-    const isOfLead = outcome === 'ok' || outcome === 'integration_lead_already_open';
+    const leadExists = outcome === 'ok' || outcome === 'integration_lead_already_open';
     const request = {
       studioId,
       time: timestampFromMs(Math.round(Date.now() - durationMs)),
@@ -61,18 +61,18 @@ export class RequestLog {
       code: outcome === 'ok' || outcome === 'not_answered' ? '' : outcome,
       faultyFields: recordedFields(faults.map(({ field }) => field)),
       requestId,
-      // Only the id of an existing lead is recorded. Other ids may be anything that looks like one.
-      ...(isOfLead && leadId !== undefined && { leadId: leadId.toLowerCase() }),
+      // Other ids are not recorded: a caller may put anything there that looks like an id.
+      ...(leadExists && leadId !== undefined && { leadId: leadId.toLowerCase() }),
       replayed,
       durationMs: Math.round(durationMs),
       omittedCount: 0,
     };
     this.#count += 1;
-    if (own) own.push(request);
+    if (earlier) earlier.push(request);
     else this.#collected.set(studioId, [request]);
   };
 
-  /** Sends the rest, if the core takes it at once. */
+  /** Sends the rest, if the core takes it within REQUEST_LOG_CLOSE_MS. */
   async close(): Promise<void> {
     clearInterval(this.#timer);
     const sendRest = async () => {
@@ -94,11 +94,11 @@ export class RequestLog {
     if (!this.#unsent) return;
     const { requests } = this.#unsent;
     try {
-      this.#lost('core', await this.#recordRequests(this.#unsent));
+      this.#countUnrecorded('core', await this.#recordRequests(this.#unsent));
       this.#isRefused = false;
     } catch (error) {
       if (!isRefusedByCore(error)) return;
-      this.#lost('core', requests.length);
+      this.#countUnrecorded('core', requests.length);
       this.#pausedUntil = performance.now() + PAUSE_MS;
       if (!this.#isRefused) this.#log.warn({ err: error }, 'requests are not recorded: the core refuses them');
       this.#isRefused = true;
@@ -114,11 +114,11 @@ export class RequestLog {
     return { batchId: randomUUID(), requests };
   }
 
-  /** Evicts the newest request of the studio with the most. Its list can record that; a studio without requests could not. */
+  /** Evicts the newest request of the studio with the most requests, and counts it as omitted after the one before. */
   #makeRoom(): boolean {
-    // Every studio has only one.
+    // Every studio has only one request, which could not be counted anywhere.
     if (this.#collected.size === MAX_RECORDED_REQUESTS) return false;
-    const most = [...this.#collected.values()].reduce((most, each) => (each.length > most.length ? each : most));
+    const most = [...this.#collected.values()].reduce((most, list) => (list.length > most.length ? list : most));
     const taken = most.pop();
     const last = most.at(-1);
     if (taken && last) last.omittedCount += 1 + taken.omittedCount;
@@ -126,7 +126,7 @@ export class RequestLog {
     return true;
   }
 
-  #lost(reason: 'limit' | 'core', count: number): void {
+  #countUnrecorded(reason: 'limit' | 'core', count: number): void {
     this.#metrics?.requestsUnrecorded(reason, count);
   }
 }

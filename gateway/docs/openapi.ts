@@ -35,7 +35,7 @@ export const openApiInfo = {
  */
 export const openApiDocument = (publicUrl: string): object => withReferences(wholeDocument(publicUrl));
 
-/** Returns the same document with components in place of the references to them. */
+/** Returns the same document without references: each component is wherever it is used. */
 export function wholeDocument(publicUrl: string) {
   const responses = Object.fromEntries(
     Object.entries(SHARED).map(([status, name]) => [name, failure(publicUrl, sharedProblems(Number(status)))]),

@@ -26,7 +26,7 @@ interface StoredRelease extends PackageRelease {
 /** The packages that a gateway serves. */
 export interface Packages {
   /** The release of this installation; undefined when its packages were not built. */
-  readonly present: PackageRelease | undefined;
+  readonly current: PackageRelease | undefined;
   /** This release and earlier ones, newest first. */
   readonly releases: readonly StoredRelease[];
 }
@@ -46,7 +46,7 @@ export function findPackages(folders: readonly string[]): Packages {
   }
   const compare = new Intl.Collator('en', { numeric: true }).compare;
   return {
-    present: releases.get(VERSION),
+    current: releases.get(VERSION),
     releases: [...releases.values()].toSorted((a, b) => compare(b.version, a.version)),
   };
 }
@@ -56,7 +56,7 @@ function readRelease(folder: string, name: string): StoredRelease {
     const release: PackageRelease = JSON.parse(readFileSync(join(folder, name), 'utf8'));
     for (const { name, bytes } of listFiles({ ...release, folder })) {
       // The name becomes part of a path and of an address.
-      if (!/^\w[\w.+-]*$/.test(name)) throw new Error(`${JSON.stringify(name)} is no name of a file`);
+      if (!/^\w[\w.+-]*$/.test(name)) throw new Error(`${JSON.stringify(name)} is not the name of a file`);
       const { size } = statSync(join(folder, name));
       if (bytes !== undefined && size !== bytes) throw new Error(`${name} has ${size} bytes instead of ${bytes}`);
     }
@@ -152,9 +152,9 @@ export const notBuilt = (what: 'packages' | 'docs'): string =>
   `The ${what} of this release are not here: whoever runs this deployment builds them by npm run build:${what}, and restarts the gateway.`;
 
 /** Returns the detail for a request for a missing package. */
-export function absence({ present, releases }: Packages, publicUrl: string): string {
-  if (!present) return notBuilt('packages');
-  const earlier = releases.filter((each) => each !== present).map(({ version }) => version);
+export function missingPackage({ current, releases }: Packages, publicUrl: string): string {
+  if (!current) return notBuilt('packages');
+  const earlier = releases.filter((release) => release !== current).map(({ version }) => version);
   const others = earlier.join(', ') || 'no other release';
   return `This deployment has the packages of release ${VERSION}, and those of ${others}: see ${publicUrl}${PACKAGES_PATH}.`;
 }

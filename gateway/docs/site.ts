@@ -8,7 +8,7 @@ export const SITE_FOLDER = join(import.meta.dirname, 'site');
 /** Values on the pages that are known only when a gateway starts. `limit` is a key's requests per window. */
 export type SiteValues = Readonly<{ publicUrl: string; limit: number; windowSeconds: number }>;
 
-/** The built files contain these instead of the values. None has a character that Markdown, HTML or JavaScript would escape. */
+/** The built files contain these texts instead of the values. They have no character that Markdown, HTML or JavaScript would escape. */
 export const PLACEHOLDERS = {
   publicUrl: 'https://public-url.invalid',
   publicPath: '/public-path.invalid',

@@ -267,11 +267,7 @@ export class ClientConnections {
   }
 
   /** Closes the longest unread connections of each group, until the rest have at most `maxBytes`. */
-  #closeBeyond(
-    maxBytes: number,
-    newestFirst: readonly Connection[],
-    toGroup: (connection: Connection) => unknown,
-  ): void {
+  #closeBeyond(maxBytes: number, newestFirst: readonly Connection[], toGroup: (one: Connection) => unknown): void {
     const open = newestFirst.filter(({ socket }) => !socket.destroyed);
     for (const group of Map.groupBy(open, toGroup).values()) {
       let bytes = 0;

@@ -14,7 +14,7 @@ declare module 'fastify' {
 
 export type DocsHandler = (request: FastifyRequest, reply: FastifyReply) => FastifyReply;
 
-/** Passes every method that Node accepts to the framework, so that a known path answers 405 instead of 404. */
+/** Lets the framework accept every method that Node accepts, so that a known path answers 405 instead of 404. */
 export function registerAllMethods(app: FastifyInstance): void {
   app.decorate('allowedMethods', new Map());
   for (const method of METHODS) if (!app.supportedMethods.includes(method)) app.addHttpMethod(method);
@@ -36,12 +36,12 @@ export function serveDocs(app: FastifyInstance, url: string, handler: DocsHandle
   allowOnly(app, url, 'GET', 'HEAD');
 }
 
-/** Returns the problem of a request without a route: nothing is at its path, or the path has other methods. */
+/** Returns the problem of a request without a route: an invalid address, an unknown path, or a path with other methods. */
 export function routeProblem(allowedMethods: AllowedMethods, url: string): Problem {
   const fault = addressFault(url);
   if (fault) return fault;
   const path = decodeURI(url.replace(/^https?:\/\/[^/?]*/, '').split('?', 1)[0] ?? '');
-  // Not by splitting the path, which may have thousands of parts.
+  // The path is not split, because it may have thousands of parts.
   const parent = path.slice(0, path.lastIndexOf('/') + 1);
   const allowed = allowedMethods.get(path) ?? (path === parent ? undefined : allowedMethods.get(`${parent}:id`));
   if (allowed) return new Problem('method_not_allowed', { headers: { allow: allowed } });

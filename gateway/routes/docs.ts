@@ -16,7 +16,7 @@ const OPENAPI_PATH = '/v1/openapi.json';
 /** The cache lifetime of pages and files; seconds. */
 const MAX_AGE_SECONDS = 300;
 
-/** The size of a file chunk; bytes. A client that reads nothing holds one chunk, and the 64 KiB that Node buffers. */
+/** The size of a file chunk; bytes. A client that reads nothing makes the gateway hold one chunk, and the 64 KiB that Node buffers. */
 export const READ_AHEAD_BYTES = 16 * 1024;
 
 /** Options for sending whole files, with only the headers set here. The ETag is enough for revalidation. */
@@ -29,7 +29,7 @@ const contentPolicy = (name?: string, scripts: readonly string[] = []): string =
     "default-src 'none'",
     ["script-src 'self'", ...scripts].join(' '),
     "connect-src 'self'",
-    // The reference's script writes styles into the page. The dark mode switch writes one, which has this hash.
+    // The reference's script writes styles into its page. On the others only the dark mode switch does: a style with this hash.
     `style-src 'self' ${name === TRY_IT_OUT ? "'unsafe-inline'" : "'sha256-skqujXORqzxt1aE0NNXxujEanPTX6raoqSscTV/Ww/Y='"}`,
     // Styles contain icons.
     "img-src 'self' data:",
@@ -140,7 +140,7 @@ async function answerNotModified(
   return null;
 }
 
-/** Removes conditions for changing a file, to which the library would answer 412. */
+/** Removes the conditions of requests that change a file, because the library would answer 412. */
 function ignoreConditionsOfChanges({ raw }: FastifyRequest): void {
   delete raw.headers['if-match'];
   delete raw.headers['if-unmodified-since'];

@@ -30,7 +30,7 @@ export function leadRoutes(app: FastifyInstance): void {
   const publicUrl = config.PUBLIC_URL;
   allowOnly(app, LEADS_PATH, 'GET', 'POST');
   allowOnly(app, LEAD_PATH, 'GET');
-  // The operation itself checks the media type and parses the body, so that all faults are reported together.
+  // The operation checks the media type and parses the body itself, so that all faults are reported together.
   app.removeAllContentTypeParsers();
   app.addContentTypeParser('application/json', { parseAs: 'buffer' }, (_request, body, done) => done(null, body));
 
@@ -80,8 +80,8 @@ export function leadRoutes(app: FastifyInstance): void {
 }
 
 /**
- * Returns the core's body unchanged, for the handler to return. If a handler returned the reply, the framework would wait for its end with
- * a dozen listeners.
+ * Returns the core's body unchanged, for the handler to return. If a handler returned the reply, the framework would add a dozen listeners
+ * for its end.
  */
 function asJson(reply: FastifyReply, body: Uint8Array): Buffer {
   reply.type('application/json; charset=utf-8');
@@ -93,7 +93,7 @@ function asJson(reply: FastifyReply, body: Uint8Array): Buffer {
 type QueryString = Readonly<Record<string, string | string[] | undefined>>;
 
 /**
- * Reads the parameters of a list. Only the core can check a cursor: beside an invalid limit, it gets the cursor with a limit it refuses.
+ * Reads the parameters of a list. Only the core can check a cursor: if the limit is invalid, the core gets it with REFUSED_LIMIT.
  *
  * @rule 2.5.together 4.3.limit 4.3.cursor 4.3.parameters 8.limit
  */
@@ -108,7 +108,7 @@ async function readPage(
   const cursorFault = typeof cursor === 'string' ? pageTokenFault(cursor) : cursor && 'must be given once';
   if (cursorFault) faults.push({ field: 'cursor', message: cursorFault });
   else if (faults.length > 0 && typeof cursor === 'string') {
-    const refusal = await list({ limit: NO_LIMIT, cursor }).catch((problem) => problem);
+    const refusal = await list({ limit: REFUSED_LIMIT, cursor }).catch((problem) => problem);
     if (!(refusal instanceof Problem) || refusal.code !== 'integration_invalid_request') throw refusal;
     faults.push(...refusal.faults.filter(({ field }) => field === 'cursor'));
   }
@@ -117,7 +117,7 @@ async function readPage(
 }
 
 /** A limit that the core refuses. */
-const NO_LIMIT = -1;
+const REFUSED_LIMIT = -1;
 
 function isLimit(limit: string | string[]): boolean {
   return typeof limit === 'string' && /^\d+$/.test(limit) && Number(limit) >= 1 && Number(limit) <= PAGE_SIZE.max;
@@ -158,7 +158,7 @@ function readCapture(request: FastifyRequest): LeadCreation {
   };
 }
 
-/** Makes the framework read a body of any media type, so that the body's faults are reported, too. `headersDistinct` keeps the original type. */
+/** Makes the framework read a body of any media type, so that its faults are also reported. The original type is in `headersDistinct`. */
 function readAnyMediaType(
   { raw }: FastifyRequest,
   _reply: FastifyReply,
@@ -197,7 +197,7 @@ function mediaTypeFault(mediaTypes: readonly string[] = []): Fault {
   if (more.length > 0) return 'must be given once';
   if (mediaType === 'application/json') return undefined;
   if (parseEssence(mediaType) !== 'application/json') return 'must be application/json';
-  // If a parameter is repeated, readers differ in which one they take.
+  // All must be UTF-8: readers differ in which of several they take.
   const charsets = [...mediaType.matchAll(/;\s*charset\s*=\s*("[^"]*"|[^;\s]*)/gi)].map(([, charset = '']) => charset);
   return charsets.every((charset) => /^"?utf-?8"?$/i.test(charset)) ? undefined : 'must be application/json, in UTF-8';
 }
@@ -218,12 +218,12 @@ const [QUOTE, BACKSLASH, ...BEFORE_VALUE] = Buffer.from('"\\,[{');
 /** Returns whether a body has too many values, without parsing it. Stops at the maximum. */
 function hasTooManyValues(json: Buffer): boolean {
   let values = 0;
-  let isText = false;
-  for (let at = 0; at < json.length && values <= MAX_VALUES; at += 1) {
-    const byte = json[at] as number;
-    if (byte === BACKSLASH) at += 1;
-    else if (byte === QUOTE) isText = !isText;
-    else if (!isText && BEFORE_VALUE.includes(byte)) values += 1;
+  let inText = false;
+  for (let index = 0; index < json.length && values <= MAX_VALUES; index += 1) {
+    const byte = json[index] as number;
+    if (byte === BACKSLASH) index += 1;
+    else if (byte === QUOTE) inText = !inText;
+    else if (!inText && BEFORE_VALUE.includes(byte)) values += 1;
   }
   return values > MAX_VALUES;
 }

@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import {
-  absence,
   listFiles,
+  missingPackage,
   PACKAGES_PATH,
   type PackageFile,
   type Packages,
@@ -20,7 +20,7 @@ type SendFile = (request: FastifyRequest, reply: FastifyReply, file: PackageFile
  * Serves the packages and their indexes. Each file has its own route, so nothing else in its folder is reachable. Any other path gets a 404
  * that lists what exists.
  *
- * @param headers those of all docs
+ * @param headers the headers of all docs
  */
 export function packageRoutes(
   app: FastifyInstance,
@@ -37,7 +37,7 @@ export function packageRoutes(
   for (const file of packages.releases.flatMap(listFiles)) {
     serve(`/${file.name}`, (request, reply) => sendPackage(request, reply, file));
   }
-  const detail = absence(packages, publicUrl);
+  const detail = missingPackage(packages, publicUrl);
   serve('/*', () => {
     throw new Problem('route_not_found', { detail });
   });

@@ -51,7 +51,7 @@ export const WEBHOOK_BUGS: readonly PlantedBug[] = [
       {
         file: 'relay/endpoint.ts',
         find: 'this.#setAside(change, outcome.code, failure.pauseMs)',
-        put: 'this.#repeated((core) => core.acknowledge(this.#name, [change]))',
+        put: 'this.#retryCall((core) => core.acknowledge(this.#name, [change]))',
       },
     ],
   },

@@ -85,8 +85,8 @@ describe('an endpoint', () => {
     for (const id of ['first', 'second']) schedule.offer(aState(id));
     const [first, second] = [schedule.begin(0), schedule.begin(0)] as [State, State];
     const refusal = { code: 'HTTP_429', retryAfterMs: SECOND_MS };
-    schedule.ended(first, refusal, 0, 0.5);
-    schedule.ended(second, refusal, 5 * SECOND_MS, 0.5);
+    schedule.end(first, refusal, 0, 0.5);
+    schedule.end(second, refusal, 5 * SECOND_MS, 0.5);
     expect(schedule.health.nextProbeAt).toBe(6 * SECOND_MS);
   });
 });
@@ -214,7 +214,7 @@ class World {
       expect(change.revision).toBeGreaterThanOrEqual(this.taken.get(id) ?? 0n);
       this.taken.set(id, change.revision);
     }
-    const failure = this.schedule.ended(change, { code }, this.now, random);
+    const failure = this.schedule.end(change, { code }, this.now, random);
     if (failure && !failure.setAside) return;
     const retryAt = failure && this.now + (failure.pauseMs ?? Number.POSITIVE_INFINITY);
     this.untold.push({ change, retryAt });
@@ -363,7 +363,7 @@ describe('under any order of events, with kills of the relay between any two ste
 test('a change of its file tries the endpoint at once, and requests in flight are ignored', () => {
   const schedule = new Schedule<State>(1);
   for (let id = 0; id < 8; id += 1) schedule.offer(aState(`${id}`));
-  for (let now = 0; now < 5; now += 1) schedule.ended(schedule.begin(now) as State, { code: 'HTTP_500' }, now, 0.5);
+  for (let now = 0; now < 5; now += 1) schedule.end(schedule.begin(now) as State, { code: 'HTTP_500' }, now, 0.5);
   const former = schedule.begin(schedule.health.nextProbeAt) as State;
   const now = schedule.health.nextProbeAt + 1;
   expect(schedule.begin(now)).toBeUndefined();
@@ -371,9 +371,9 @@ test('a change of its file tries the endpoint at once, and requests in flight ar
   const next = schedule.begin(now) as State;
   expect(next.lead.id).not.toBe(former.lead.id);
   const { health } = schedule;
-  expect(schedule.ended(former, { code: 'HTTP_410', retryAfterMs: DAY_MS }, now, 0.5)).toEqual({ setAside: false });
+  expect(schedule.end(former, { code: 'HTTP_410', retryAfterMs: DAY_MS }, now, 0.5)).toEqual({ setAside: false });
   expect(schedule.health).toEqual(health);
-  expect(schedule.ended(next, { code: DELIVERED }, now, 0.5)).toBeUndefined();
+  expect(schedule.end(next, { code: DELIVERED }, now, 0.5)).toBeUndefined();
   expect(schedule.health.state).toBe('open');
   expect(schedule.begin(now)).toBeDefined();
 });
@@ -436,7 +436,7 @@ function ratePerSecond({ limit, perSecond, latencyMs, refusal }: Limited): numbe
     if (!next) continue;
     inFlight.shift();
     const { change, outcome } = next;
-    const failure = schedule.ended(change, outcome, now, 0.5);
+    const failure = schedule.end(change, outcome, now, 0.5);
     if (failure) {
       expect(failure).toEqual({ setAside: false });
       askedUntil = Math.max(askedUntil, now + (outcome.retryAfterMs ?? 0));
@@ -481,7 +481,7 @@ test('leads that the feed does not send again are not sent, even if they failed 
   schedule.forget();
   schedule.offer(aState('kept'));
   schedule.retry();
-  for (const each of inFlight) expect(schedule.ended(each, { code: 'HTTP_502' }, 0, 0.5)).toEqual({ setAside: false });
+  for (const each of inFlight) expect(schedule.end(each, { code: 'HTTP_502' }, 0, 0.5)).toEqual({ setAside: false });
   expect([schedule.begin(1)?.lead.id, schedule.begin(1)]).toEqual(['kept', undefined]);
 });
 

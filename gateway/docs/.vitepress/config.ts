@@ -20,7 +20,7 @@ const SYNONYMS: Readonly<Record<string, string>> = {
   WordPress: 'wp',
 };
 
-/** Returns a page for the search, which finds a problem by its status and code first. */
+/** Returns a page for the search, with the status and code of a problem in its title, so that they find it first. */
 const withStatusInTitle = (source: string): string =>
   source.replace(/^# (.+)\n\n`(\w+)`, status (\d+)/, (_, title, code, status) => {
     return `# ${status} ${code} {#${new GithubSlugger().slug(title)}}\n\n${title}`;
@@ -41,7 +41,7 @@ export default defineConfig({
   cacheDir: '../../.generated/docs-cache',
   srcExclude: ['public/**'],
   cleanUrls: true,
-  // Pages are indexed in the order in which they are read. One at a time, two builds have the same bytes.
+  // Pages are indexed in the order in which they are read. So they are read one at a time, and two builds are identical.
   buildConcurrency: 1,
   metaChunk: true,
   markdown: {
@@ -58,7 +58,7 @@ export default defineConfig({
           / style="[^"]*?color:var\(--code-([\w-]+)\)[^"]*"/g,
           ' class="code-$1"',
         ) ?? '';
-      // Ids of tabs are random otherwise, and two builds of one release would differ.
+      // Replaces the random ids of tabs, by which two builds of one release would differ.
       const { 'container_code-group_open': openGroup } = md.renderer.rules;
       md.renderer.rules['container_code-group_open'] = (tokens, index, ...parameters) => {
         const ids: string[] = [];
@@ -69,7 +69,7 @@ export default defineConfig({
       };
     },
   },
-  // Their other headings are names of files, which are too long for the margin.
+  // The other headings of recipes are names of files, which are too long for the margin.
   transformPageData: ({ relativePath }) =>
     relativePath.startsWith('recipes/') ? { frontmatter: { outline: 2 } } : undefined,
   transformHtml: (html) => html.replaceAll(/ style="(?:--vp-vh:0px;|position:relative;|)"/g, ''),

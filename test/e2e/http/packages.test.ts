@@ -4,7 +4,7 @@ import { cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { PACKAGE_KINDS, type PackageRelease } from '../../../common/package-settings.ts';
-import { absence, findPackages } from '../../../gateway/docs/packages.ts';
+import { findPackages, missingPackage } from '../../../gateway/docs/packages.ts';
 import { filesOfTgz } from '../../../sdk/packages/archives.ts';
 import { buildPackages, VERSION } from '../../../sdk/packages/build-packages.ts';
 import { lines, rawRequest } from '../../support/raw-http.ts';
@@ -249,8 +249,8 @@ describe('a folder of earlier packages', () => {
     const { copy, writeRelease } = aCopy();
     writeRelease({});
     const packages = findPackages([copy, join(copy, 'none')]);
-    expect([packages.present, packages.releases.map(({ version }) => version)]).toEqual([undefined, [EARLIER]]);
-    expect(absence(packages, url())).toMatch(/packages of this release are not here: .* npm run build:packages/);
+    expect([packages.current, packages.releases.map(({ version }) => version)]).toEqual([undefined, [EARLIER]]);
+    expect(missingPackage(packages, url())).toMatch(/packages of this release are not here: .* npm run build:packages/);
   });
 
   test.each([
@@ -273,7 +273,7 @@ describe('a folder of earlier packages', () => {
   test.each(['../secret', '.hidden', 'a/b', ''])('earlier packages cannot name a file elsewhere: %j', (file) => {
     const { copy, writeRelease } = aCopy();
     writeRelease({ checksums: file });
-    expect(() => findPackages([copy])).toThrow('is no name of a file');
+    expect(() => findPackages([copy])).toThrow('is not the name of a file');
   });
 
   test('a gateway with a missing folder of earlier packages does not start and names the setting', async () => {

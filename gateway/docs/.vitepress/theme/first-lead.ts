@@ -20,7 +20,7 @@ const SHOWN_HEADERS = ['Location', 'Idempotent-Replayed', 'Link', 'Retry-After']
 export function useFirstLead(sent: () => void) {
   const form = reactive({ displayName: 'Katherine Johnson', email: '', key: '' });
   const attempts = reactive<Attempt[]>([]);
-  // Only in the browser, because all readers share the built page.
+  // Chosen in the browser, because all readers share the built page.
   onMounted(() => {
     form.email = newAddress();
   });
@@ -38,7 +38,7 @@ export function useFirstLead(sent: () => void) {
   return {
     form,
     attempts,
-    /** Sends the form with a new key. The other three repeat it. */
+    /** Sends the form with a new idempotency key. The other three functions vary that request. */
     sendFirst(apiKey: string): Promise<void> {
       form.key = newUuid();
       return send('Send', apiKey);

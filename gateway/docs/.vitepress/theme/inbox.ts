@@ -2,7 +2,7 @@ import { onMounted, onUnmounted, reactive } from 'vue';
 import type { PublicLead } from '../../../../common/rules/public-api.ts';
 import { ask, type Fault, type Quota, toFault } from './public-api.ts';
 
-/** How often the page polls for new leads: often after one has arrived, rarely while none does; milliseconds. */
+/** How often the page polls for new leads: often after a lead has arrived, rarely while none arrives; milliseconds. */
 const POLL_MS = { min: 2000, max: 30_000 };
 
 /** The share of the quota that the page leaves to others. */
@@ -38,10 +38,10 @@ export function useInbox() {
   });
   let timer: ReturnType<typeof setTimeout> | undefined;
   let waitMs = POLL_MS.min;
-  /** Aborts the requests of a reader who has left or was replaced. */
+  /** Aborts the requests of a reader who has closed the inbox or opened it anew. */
   let reader = new AbortController();
 
-  /** Reads a page of leads. Shows the fault and returns undefined when there is none. */
+  /** Reads a page of leads. If that fails, shows the fault and returns undefined. */
   async function read(query: string): Promise<Page | undefined> {
     const { signal } = reader;
     const answer = await ask(query, inbox.apiKey, { signal }).catch(() => undefined);
@@ -109,7 +109,7 @@ function merge(inbox: Inbox, { leads, nextCursor }: Page): boolean {
   const isKnown = ({ id }: PublicLead) => shown.has(id);
   const ids = new Set(leads.map(({ id }) => id));
   const rest = inbox.leads.filter(({ id }) => !ids.has(id));
-  // More than a page has arrived, so leads may be missing between that page and the others.
+  // More than a page of leads has arrived, so some may be missing between this page and the shown leads.
   const hasGap = !leads.some(isKnown) && nextCursor !== null;
   inbox.leads = hasGap ? leads : [...leads, ...rest];
   if (hasGap || shown.size === 0) inbox.older = nextCursor;

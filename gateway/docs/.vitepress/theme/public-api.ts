@@ -68,7 +68,7 @@ export function toFault(answer?: Answer): Fault {
   };
 }
 
-/** Advice for this page, which a problem does not give. */
+/** Additional advice for this page, by status. */
 const HINTS: Readonly<Record<number, string>> = {
   401: 'Paste the whole key, or another one.',
   403: 'This page needs a key with the scope leads.read.',
