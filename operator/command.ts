@@ -4,20 +4,20 @@ import { newId } from '../src/domain/new-id.ts';
 /** A fault that the operator can fix, with a message for them. */
 export class CommandFault extends Error {}
 
-/** The identity of commands in the audit log: a caller that no callers file can name, and one id per run. */
+/** How the audit log identifies a command: by a caller that no callers file can name, and by one id per run. */
 export const BY_HAND = {
-  caller: `(command line, ${userOfCommand().slice(0, 76)} on ${hostname().slice(0, 64)})`,
+  caller: `(command line, ${describeUser().slice(0, 76)} on ${hostname().slice(0, 64)})`,
   callId: newId(),
 };
 
-/** Returns the operating system user who runs this process, and who called sudo for it. */
-function userOfCommand(): string {
-  const user = nameOfUser();
+/** Returns the user who runs this process, and the user who called sudo. */
+function describeUser(): string {
+  const user = findUserName();
   const caller = process.env.SUDO_USER || user;
   return caller === user ? user : `${user} for ${caller.slice(0, 64)}`;
 }
 
-function nameOfUser(): string {
+function findUserName(): string {
   try {
     return userInfo().username;
   } catch {

@@ -15,15 +15,15 @@ export const COLUMNS = [
   'apiKeyId',
 ] as const;
 
-/** Characters that end a cell or a record for some readers, unless they are quoted. */
+/** Characters that end a cell or a record for some programs, unless the cell is quoted. */
 const BREAKS = /[\r\n\t;]/;
 
 /** Text that a spreadsheet would run as a formula, in either character width. Leading apostrophes do not change that. */
 const FORMULA = /^'*[=+\-@\t\r\n＝＋－＠]/u;
 
 /**
- * Returns a cell that no spreadsheet runs: puts an apostrophe before a formula. Text with apostrophes before a formula gets one, too, so
- * that each cell restores to exactly one text.
+ * Returns a cell that no spreadsheet runs: puts an apostrophe before a formula. A text that already has apostrophes before a formula gets
+ * another one, so that each cell restores to exactly one text.
  */
 export const defused = (text: string): string => (FORMULA.test(text) ? `'${text}` : text);
 

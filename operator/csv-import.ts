@@ -27,7 +27,7 @@ function readColumns(headings: readonly string[], { fields, ignoresOthers }: Imp
   refuse(
     [...fields.keys()].filter((heading) => !headings.includes(heading)),
     'missing column',
-    'the option --columns names it, and the file does not have it',
+    'the option --columns names it, but the file does not have it',
   );
   const columns = headings.map((heading) => {
     const name = fields.get(heading) ?? heading;
@@ -62,7 +62,7 @@ function refuse(headings: readonly string[], what: string, remedy: string): void
   if (headings.length > 0) throw new CommandFault(`${what} ${names}: ${remedy}`);
 }
 
-/** A number that a spreadsheet has abbreviated, so most of its digits are lost. */
+/** A number that a spreadsheet has abbreviated, such as 4.93E+12: most of its digits are lost. */
 const CUT_NUMBER = /^\d(?:[.,]\d+)?E\+\d+$/i;
 
 /** A lead in a file, and the line where it begins. */
@@ -106,7 +106,7 @@ function parseLead(columns: readonly Column[], cells: readonly string[], line: n
   const fields = new Map<string, string>();
   for (const [index, { heading, field }] of columns.entries()) {
     const text = restored(cells[index] as string);
-    // A lead's key derives from its whole line, including ignored columns.
+    // The derived idempotency key covers the whole line, including ignored columns.
     const name = field ?? heading;
     if (text === '' || (field === undefined && IMPORT_FIELDS.includes(heading))) continue;
     fields.set(name, fields.has(name) ? `${fields.get(name)} ${text}` : text);
@@ -135,7 +135,7 @@ function parseLead(columns: readonly Column[], cells: readonly string[], line: n
   return {
     line,
     lead: {
-      // Ids of other systems have other forms.
+      // Ids of other systems are not UUIDs.
       leadId: uuid,
       idempotencyKey: fields.get('idempotencyKey') ?? deriveKey(uuid ?? id ?? toRecord(fields), studioId),
       otherKeys: fields.has('idempotencyKey') ? [] : otherKeys,

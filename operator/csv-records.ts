@@ -1,6 +1,6 @@
 import type { Readable } from 'node:stream';
 import { CommandFault } from './command.ts';
-import { linesBehindMark } from './lines.ts';
+import { readLines } from './lines.ts';
 
 type Cells = { readonly cells: readonly string[] } | { readonly fault: string };
 
@@ -18,8 +18,8 @@ const CELLS = {
 } as const;
 type Delimiter = keyof typeof CELLS;
 
-/** Matches a line, without its end, that leaves a quote open if one was open at its beginning. */
-const OPEN_BEHIND: Readonly<Record<Delimiter, RegExp>> = {
+/** Matches a line, without its end, that begins within quotes and also ends within quotes. */
+const STAYS_QUOTED: Readonly<Record<Delimiter, RegExp>> = {
   ',': /^(?:[^"]|"")*(?:",(?:[^",]*,)*"(?:[^"]|"")*)*$/,
   ';': /^(?:[^"]|"")*(?:";(?:[^";]*;)*"(?:[^"]|"")*)*$/,
   '\t': /^(?:[^"]|"")*(?:"\t(?:[^"\t]*\t)*"(?:[^"]|"")*)*$/,
@@ -32,51 +32,52 @@ const TOO_LONG = { fault: `is longer than ${MAX_RECORD_LENGTH} bytes` };
 const withoutEnd = (text: string): string => text.replace(/\r?\n$|\r$/, '');
 
 /**
- * Reads the records of a UTF-8 CSV file (RFC 4180). The header is the first record with text. Its most frequent delimiter separates cells,
- * and it sets their number per record. Cells after its last name must be empty and are dropped, as are records without text. A fault costs
- * only its own record's lines. Libraries that can do that also cut cells off, so none is used here.
+ * Reads the records of a UTF-8 CSV file (RFC 4180). The header is the first record with text: its most frequent delimiter separates cells,
+ * and every record must have as many cells. Cells after its last name must be empty and are dropped, as are records without text. A fault
+ * costs only its own record's lines. No library is used, because those that can do this also truncate cells.
  *
  * @throws CommandFault for another encoding, or other ends of lines; the error of reading
  */
 export async function* csvRecords(input: Readable): AsyncGenerator<CsvRecord> {
   let header: { readonly delimiter: Delimiter; readonly count: number; readonly named: number } | undefined;
   let [text, begin, line] = ['', 1, 0];
-  for await (const next of linesBehindMark(input, MAX_RECORD_LENGTH)) {
+  for await (const next of readLines(input, MAX_RECORD_LENGTH)) {
     text += next;
     line += 1;
     const mayGoOn = text.length < MAX_RECORD_LENGTH;
-    // Without a quote the record goes on. Before the header is known, the steps below would read it all for each of its lines.
+    // A line without a quote cannot end a record of several lines. Otherwise each line of a long header would cost a parse of all before
+    // it.
     if (mayGoOn && line > begin && !next.includes('"')) continue;
     const delimiter = header?.delimiter ?? delimiterIn(text);
     // Parses a record only with its first and last line, so the cost grows with its length.
-    if (mayGoOn && line > begin && OPEN_BEHIND[delimiter].test(withoutEnd(next))) continue;
+    if (mayGoOn && line > begin && STAYS_QUOTED[delimiter].test(withoutEnd(next))) continue;
     const record = next.length > MAX_RECORD_LENGTH ? TOO_LONG : cellsIn(withoutEnd(text), delimiter);
     if (mayGoOn && record === UNCLOSED) continue;
     const found = checked(record, delimiter);
     if (found) yield { line: begin, ...found };
     [text, begin] = ['', line + 1];
   }
-  if (text !== '') yield { line: begin, ...throughLine(UNCLOSED.fault) };
+  if (text !== '') yield { line: begin, ...faultToLine(UNCLOSED.fault) };
 
   function checked(record: Cells, delimiter: Delimiter): Cells | undefined {
-    if ('fault' in record) return throughLine(record.fault);
+    if ('fault' in record) return faultToLine(record.fault);
     const { cells } = record;
     if (!header && cells.some((cell) => /\r(?!\n)/.test(cell)))
-      throw new CommandFault('its lines end with CR alone: save it with LF or CRLF');
+      throw new CommandFault('its lines end with CR alone: save it with LF or CRLF line ends');
     const used = cells.findLastIndex((cell) => cell !== '') + 1;
     if (used === 0) return undefined;
     header ??= { delimiter, count: cells.length, named: used };
     const { count, named } = header;
     if (cells.length !== count) {
       const fault = `must have ${count} cells, as the header, and has ${cells.length}`;
-      return throughLine(`${fault}: is one with "${delimiter}" without quotes?`);
+      return faultToLine(`${fault}: is one with "${delimiter}" without quotes?`);
     }
     return used > named
-      ? throughLine('has text behind the last column that the header names')
-      : decoded(cells.slice(0, named));
+      ? faultToLine('has text after the last column that the header names')
+      : decodeCells(cells.slice(0, named));
   }
 
-  function throughLine(fault: string): Cells {
+  function faultToLine(fault: string): Cells {
     return { fault: line > begin ? `${fault} (to line ${line})` : fault };
   }
 }
@@ -86,25 +87,25 @@ function cellsIn(text: string, delimiter: Delimiter): Cells {
   const cells: string[] = [];
   cell.lastIndex = 0;
   for (;;) {
-    const at = cell.lastIndex;
+    const start = cell.lastIndex;
     const [found, quoted, bare = '', end] = cell.exec(text) ?? [];
-    if (found === undefined) return quoteFault(text, at);
+    if (found === undefined) return quoteFault(text, start);
     cells.push(quoted?.replaceAll('""', '"') ?? bare);
     if (end !== delimiter) return { cells };
   }
 }
 
-function quoteFault(text: string, at: number): Cells {
-  if (text[at] !== '"')
+function quoteFault(text: string, start: number): Cells {
+  if (text[start] !== '"')
     return { fault: 'has a quote within a cell: put the cell in quotes, and write the quote twice' };
   const isUnclosed =
     text
-      .slice(at + 1)
+      .slice(start + 1)
       .replaceAll('""', '')
       .includes('"') === false;
   return isUnclosed
     ? UNCLOSED
-    : { fault: 'has text behind the closing quote of a cell: write a quote within a cell twice' };
+    : { fault: 'has text after the closing quote of a cell: write a quote within a cell twice' };
 }
 
 /** Returns the most frequent delimiter of a header, outside quotes. */
@@ -118,8 +119,8 @@ function delimiterIn(header: string): Delimiter {
 
 const UTF8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
-/** Decodes cells. Text in another encoding costs only its own record. */
-function decoded(cells: readonly string[]): Cells {
+/** Decodes cells. Text in another encoding makes only its own record faulty. */
+function decodeCells(cells: readonly string[]): Cells {
   try {
     return { cells: cells.map((cell) => UTF8.decode(Buffer.from(cell, 'latin1'))) };
   } catch {

@@ -22,7 +22,7 @@ export async function importFile(
 ) {
   const { studioId } = reading;
   await getStudio(deps, studioId);
-  // `erased` leads also existed before, but were erased since.
+  // `erased`: leads that existed before, but are erased.
   const counts = { imported: 0, alreadyThere: 0, erased: 0, refused: 0 };
   const file = await open(path);
   try {
@@ -43,7 +43,7 @@ export async function importFile(
         showProgress(`${leads} leads so far`);
       }
     };
-    // The first failure ends the file for all of them. The others finish their current batch.
+    // After a failure all stop reading the file, and the others finish their current batch.
     const outcomes = await Promise.allSettled(Array.from({ length: MAX_CONCURRENT_CALLS }, sendBatches));
     for (const outcome of outcomes) if (outcome.status === 'rejected') throw outcome.reason;
     return counts;

@@ -1,14 +1,14 @@
 import { CommandFault } from './command.ts';
 
 const UTF16_MARKS = ['\xff\xfe', '\xfe\xff'];
-const PACKED = ['\x1f\x8b', 'PK\x03\x04', 'BZh', '\xfd7zXZ', '\x28\xb5\x2f\xfd'];
+const COMPRESSED = ['\x1f\x8b', 'PK\x03\x04', 'BZh', '\xfd7zXZ', '\x28\xb5\x2f\xfd'];
 
 /** @param beginning of a file, each byte as a character @throws CommandFault when it is compressed or UTF-16 */
 function refuseOtherForms(beginning: string): void {
   const isMarkedBy = (marks: readonly string[]) => marks.some((mark) => beginning.startsWith(mark));
   if (isMarkedBy(UTF16_MARKS))
     throw new CommandFault('the file is UTF-16: save it as UTF-8, which spreadsheets call "CSV UTF-8"');
-  if (isMarkedBy(PACKED)) throw new CommandFault('the file is packed, as .gz and .zip are: unpack it');
+  if (isMarkedBy(COMPRESSED)) throw new CommandFault('the file is compressed, like .gz or .zip: decompress it');
 }
 
 /** Yields the pieces of a text, each byte as a character. @throws CommandFault where the text could hide a secret */
@@ -31,7 +31,7 @@ export async function* readPieces(input: NodeJS.ReadableStream): AsyncGenerator<
  * @param maxLength a longer line may lose its middle, but keeps more than this many bytes
  * @throws CommandFault when it is compressed or UTF-16
  */
-export async function* linesBehindMark(input: NodeJS.ReadableStream, maxLength: number): AsyncGenerator<string> {
+export async function* readLines(input: NodeJS.ReadableStream, maxLength: number): AsyncGenerator<string> {
   let isFirst = true;
   for await (const line of splitLines(input, maxLength)) {
     if (isFirst) refuseOtherForms(line);

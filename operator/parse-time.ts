@@ -7,8 +7,8 @@ const ZONE = String.raw`Z|[+-](?:[01]\d|2[0-3]):[0-5]\d`;
 const TIME = new RegExp(`^(?<date>${DATE})(?:T(?<clock>${CLOCK})(?<fraction>\\.\\d+)?(?<zone>${ZONE}))?$`, 'i');
 
 /**
- * Parses an RFC 3339 time, or a date as midnight UTC. Rounds down to milliseconds. `Date` alone guesses: it takes 1 May for 5 January, and
- * moves 31 February to March. It also takes a time without a zone for local time.
+ * Parses an RFC 3339 time, or a date as midnight UTC. Rounds down to milliseconds. `Date` alone would guess: it reads 1 May as 5 January,
+ * 31 February as a day of March, and a time without a zone as local time.
  *
  * @returns undefined for anything else, or a day that is not on the calendar
  */
@@ -16,7 +16,6 @@ export function parseTime(text: string): Date | undefined {
   const { date, clock = '00:00:00', fraction = '.000', zone = 'Z' } = TIME.exec(text)?.groups ?? {};
   if (date === undefined) return undefined;
   const day = new Date(`${date}T00:00:00Z`);
-  // Date turns 31 February into a day of March.
   if (Number.isNaN(day.getTime()) || !day.toISOString().startsWith(date)) return undefined;
   return new Date(`${date}T${clock}${fraction.slice(0, 4).padEnd(4, '0')}${zone.toUpperCase()}`);
 }

@@ -18,7 +18,7 @@ export class OutputFault extends CommandFault {
 export async function print(text: string): Promise<void> {
   const { stdout } = process;
   try {
-    // On a full disk, the stream takes a truncated write to a file for a complete one.
+    // On a full disk, the stream reports a truncated write to a file as complete.
     if (fstatSync(stdout.fd).isFile()) return writeFileSync(stdout.fd, text);
     const escaped = stdout.isTTY ? printableLines(text.replaceAll('\r\n', '\n')) : text;
     await new Promise<void>((resolve, reject) => {

@@ -2,7 +2,7 @@ import { getBorderCharacters, table } from 'table';
 
 export type TextFields = Readonly<Record<string, string>>;
 
-/** Longer words may be wrapped, except ids. */
+/** The length from which words may be wrapped, except ids. */
 const MAX_WORD = 10;
 
 const ID = /^[\da-f-]{36}$/;

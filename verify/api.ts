@@ -42,7 +42,7 @@ export interface Page {
   readonly nextCursor: string | null;
 }
 
-/** Additions to a request. A null header is left out. */
+/** Additions to a request. A header with the value null is not sent. */
 export interface Request {
   readonly headers?: Readonly<Record<string, string | null>>;
   readonly body?: string;
@@ -79,14 +79,14 @@ export class Api {
       const response = await fetch(this.#baseUrl + path, { ...init, signal: AbortSignal.timeout(TIMEOUT_MS) });
       const answer = { status: response.status, headers: response.headers, text: await response.text() };
       const seconds = Number(answer.headers.get('retry-after'));
-      const isToWait = answer.status === 429 && !returns429 && seconds >= 1 && seconds <= MAX_RETRY_AFTER_SECONDS;
-      if (!isToWait) return answer;
+      const mustWait = answer.status === 429 && !returns429 && seconds >= 1 && seconds <= MAX_RETRY_AFTER_SECONDS;
+      if (!mustWait) return answer;
       this.#onWait(seconds);
       await wait(seconds * 1000);
     }
   }
 
-  /** Creates a lead. The body may be invalid. */
+  /** Requests the creation of a lead. The body may be invalid. */
   create(body: unknown, idempotencyKey: string | null = randomUUID(), request: Request = {}): Promise<Answer> {
     const headers = { 'content-type': 'application/json', 'idempotency-key': idempotencyKey, ...request.headers };
     return this.send('POST', LEADS, {

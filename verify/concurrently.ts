@@ -8,7 +8,7 @@ export function concurrently(send: (index: number) => Promise<Answer>): Promise<
 }
 
 /** Expects an action to add a number of leads to the studio. @throws AssertionError */
-export async function addsLeads(api: Api, count: number, act: () => Promise<void>): Promise<void> {
+export async function expectAddedLeads(api: Api, count: number, act: () => Promise<void>): Promise<void> {
   const before = await api.countLeads();
   await act();
   const added = (await api.countLeads()) - before;

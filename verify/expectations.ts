@@ -51,7 +51,7 @@ export function expectRefusalIn(answer: Answer, status: number, code: ProblemCod
 }
 
 /** Expects every field of an error to follow the contract. @throws AssertionError */
-export function checkProblem(problem: Problem, status: number): void {
+export function expectValidProblem(problem: Problem, status: number): void {
   const { type, title, code, detail, fields = {}, requestId } = problem;
   assert(
     typeof type === 'string' && (URL.canParse(type) || URL.canParse(type, 'https://example.com')),
@@ -92,7 +92,7 @@ function checkedLead(value: unknown): Lead {
   assert(lead.note === null || typeof lead.note === 'string', `not a note: ${shown}`);
   for (const time of [lead.createdAt, lead.updatedAt]) {
     const [, day] = UTC_TIME.exec(time) ?? [];
-    // Date turns a day that is not on the calendar into another day, or into an invalid date.
+    // Date turns a day that does not exist into another day, or into an invalid date.
     const parsed = new Date(time);
     assert(
       !Number.isNaN(parsed.getTime()) && parsed.toISOString().startsWith(day ?? 'none'),

@@ -50,11 +50,11 @@ export interface VerifyOptions {
   readonly onCheck?: (title: string, index: number, count: number) => void;
 }
 
-/** Reports that the deployment cannot be tested: a setting is wrong, it does not answer, or it refuses the key. */
+/** Reports that the deployment cannot be tested: a setting is wrong, or the deployment does not answer or refuses the key. */
 export class CannotVerify extends Error {}
 
-const OF_KEY = [401, 402, 403];
-const OF_PATH: readonly string[] = ['route_not_found', 'method_not_allowed'] satisfies readonly ProblemCode[];
+const KEY_STATUSES = [401, 402, 403];
+const PATH_CODES: readonly string[] = ['route_not_found', 'method_not_allowed'] satisfies readonly ProblemCode[];
 
 /**
  * Expects well-formed settings, a deployment that answers, and a key with both scopes.
@@ -70,20 +70,21 @@ export async function preflight(api: Api): Promise<void> {
     });
     const { status, text } = answer;
     const what = `status ${status}: ${text.slice(0, 500)}`;
-    if (!isOfService(answer))
+    if (!isServiceAnswer(answer))
       throw new CannotVerify(`the address does not answer as the service, but with ${what}; check --base-url`);
-    if (OF_KEY.includes(status)) throw new CannotVerify(`the key is refused with ${what}; use a key with both scopes`);
+    if (KEY_STATUSES.includes(status))
+      throw new CannotVerify(`the key is refused with ${what}; use a key with both scopes`);
     if (status >= 300) throw new CannotVerify(`the deployment cannot be tested now: ${what}`);
   }
 }
 
-/** Returns whether a response has a lead, leads, or a problem other than a wrong path. */
-function isOfService({ status, headers, text }: Answer): boolean {
+/** Returns whether a response has a lead, leads, or a problem of the service other than a wrong path. */
+function isServiceAnswer({ status, headers, text }: Answer): boolean {
   try {
     const { lead, leads, code } = Object(JSON.parse(text));
     if (status < 300) return lead !== undefined || leads !== undefined;
     const isProblem = headers.get('content-type')?.startsWith('application/problem+json') && typeof code === 'string';
-    return isProblem === true && !OF_PATH.includes(code);
+    return isProblem === true && !PATH_CODES.includes(code);
   } catch {
     return false;
   }
@@ -95,7 +96,7 @@ export async function verify(api: Api, { quota, onCheck = () => {} }: VerifyOpti
   for (const [index, check] of CHECKS.entries()) {
     onCheck(check.title, index, CHECKS.length);
     const isSkipped = !quota && QUOTA_CHECKS.includes(check);
-    checks.push(await runCheck(check, api, isSkipped ? 'it exhausts the quota: add --quota' : check.impossible?.(api)));
+    checks.push(await runCheck(check, api, isSkipped ? 'it exhausts the quota: add --quota' : check.obstacle?.(api)));
   }
   const rules = RULE_IDS.filter(isReported).map((rule) => computeRuleResult(rule, checks));
   return { rules, checks };
@@ -105,8 +106,8 @@ export async function verify(api: Api, { quota, onCheck = () => {} }: VerifyOpti
 const isReported = (rule: RuleId): boolean =>
   rule in CONTRACT_RULES || CHECKS.some(({ rules }) => rules.includes(rule));
 
-async function runCheck({ title, rules, run }: Check, api: Api, impossible: string | undefined): Promise<CheckResult> {
-  if (impossible !== undefined) return { title, rules, verdict: 'not made', why: impossible };
+async function runCheck({ title, rules, run }: Check, api: Api, obstacle: string | undefined): Promise<CheckResult> {
+  if (obstacle !== undefined) return { title, rules, verdict: 'not made', why: obstacle };
   try {
     await run(api);
     return { title, rules, verdict: 'passed' };
@@ -117,14 +118,14 @@ async function runCheck({ title, rules, run }: Check, api: Api, impossible: stri
 
 function computeRuleResult(rule: RuleId, checks: readonly CheckResult[]): RuleResult {
   const text = RULES[rule];
-  const own = checks.filter(({ rules }) => rules.includes(rule));
-  const failed = own.find(({ verdict }) => verdict === 'failed');
+  const ruleChecks = checks.filter(({ rules }) => rules.includes(rule));
+  const failed = ruleChecks.find(({ verdict }) => verdict === 'failed');
   if (failed) return { rule, text, verdict: 'failed', why: `${failed.title}: ${failed.why}` };
   const unchecked = [
-    ...own.filter(({ verdict }) => verdict === 'not made').map(({ why }) => why),
+    ...ruleChecks.filter(({ verdict }) => verdict === 'not made').map(({ why }) => why),
     NOT_VERIFIABLE[rule],
   ];
   const why = unchecked.filter((each) => each !== undefined).join('; ');
-  if (!own.some(({ verdict }) => verdict === 'passed')) return { rule, text, verdict: 'not checked', why };
+  if (!ruleChecks.some(({ verdict }) => verdict === 'passed')) return { rule, text, verdict: 'not checked', why };
   return why === '' ? { rule, text, verdict: 'passed' } : { rule, text, verdict: 'in part', why };
 }

@@ -8,7 +8,7 @@ export function addCallerCommands(): void {
     .command('callers')
     .description('help with the file of CORE_CALLERS_FILE, which names the programs that may call the core')
     .command('token')
-    .description('make a token for a caller, and its entry for the file, which has no token itself')
+    .description('create a token for a caller, and its entry for the file, which has only its hash')
     .action(() =>
       runReported(() => {
         const token = newCoreToken();

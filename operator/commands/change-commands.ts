@@ -23,14 +23,14 @@ export function addChangeCommands(): void {
   changes
     .command('watch')
     .description('print pending and new changes until Ctrl-C, without acknowledging them')
-    .addHelpText('after', '\nWhile 200 leads are unacknowledged, those after them are not shown.')
+    .addHelpText('after', '\nShows only the first 200 unacknowledged leads.')
     .action(() => runOnStore(watchChanges));
   changes
     .command('resend')
     .description('put leads into the feed again as if each had changed, for a consumer that has lost its copy')
     .argument('[studio]', 'studio of the leads (default: all)')
     .argument('[leads...]', 'some leads of the studio (default: all)')
-    .option('--consumer <name>', 'send them to this consumer only, as it acknowledges others (default: all consumers)')
+    .option('--consumer <name>', 'resend them to this consumer only (default: all consumers)')
     .option('--changed-since <time>', 'only leads that last changed at this time or later', dateOrTime)
     .option('--changed-before <time>', 'only leads that last changed before', dateOrTime)
     .action((studioId: string | undefined, leadIds: readonly string[], options: ResendOptions) =>
@@ -45,11 +45,11 @@ export function addChangeCommands(): void {
   program
     .command('restored')
     .description(
-      'note that the database was restored from a backup: all leads are sent again, and consumers look for lost ones',
+      'record that the database was restored from a backup: all leads are sent again, and consumers look for lost ones',
     )
     .option(
       '--to <time>',
-      'when the backup was begun (default: as a backup of SQLite says; without that, any lead may be lost)',
+      'when the backup was begun (default: the time in a SQLite backup; without a time, any lead may be lost)',
       dateOrTime,
     )
     .action(({ to }: { to?: Date }) => {

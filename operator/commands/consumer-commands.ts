@@ -26,9 +26,9 @@ export function addConsumerCommands(): void {
     .command('create <consumer> [studios...]')
     .description('create a consumer of the changes of some studios, or of all; repeating it changes nothing')
     .option('--all-studios', 'send it the changes of all studios')
-    .option('--include-test-studios', 'with --all-studios: those of test studios, too')
+    .option('--include-test-studios', 'with --all-studios: also the changes of test studios')
     .addOption(
-      new Option('--start <start>', 'what it is sent: changes from now on, or all leads as well')
+      new Option('--start <start>', 'what it gets: changes from now on, or all leads first')
         .choices(CONSUMER_STARTS)
         .makeOptionMandatory(),
     )
@@ -37,7 +37,7 @@ export function addConsumerCommands(): void {
         const { allStudios = false, includeTestStudios = false, start } = options;
         // A consumer's studios never change. A misspelt id would silently get nothing.
         for (const studioId of studioIds) await getStudio(deps, studioId);
-        return shown(
+        return toRow(
           await createConsumer(deps, { name, studioIds, allStudios, includeTestStudios, start, ...BY_HAND }),
         );
       }),
@@ -45,10 +45,10 @@ export function addConsumerCommands(): void {
   consumers
     .command('list')
     .description('list all consumers, and how many leads wait for each')
-    .action(() => runOnStore(async (deps) => (await listConsumers(deps)).map(shownWithWaiting)));
+    .action(() => runOnStore(async (deps) => (await listConsumers(deps)).map(toListedRow)));
   consumers
     .command('remove <consumer>')
-    .description('remove a consumer, and what waits for it')
+    .description('remove a consumer, and the changes that wait for it')
     .action((name: string) =>
       runOnStore(async (deps) => ({ removed: await removeConsumer(deps, { name, ...BY_HAND }) })),
     );
@@ -63,7 +63,7 @@ function addSetAsideCommands(consumers: Command): void {
     .requiredOption('--reason <code>', 'why: A to Z, 0 to 9 and _')
     .action((name: string, studioId: string, leadIds: string[], { reason }: { readonly reason: string }) =>
       runOnStore(async (deps) => {
-        // Matches every state that waits now.
+        // Matches the current state of each lead, whatever its revision.
         const revision = Number.MAX_SAFE_INTEGER;
         const leads = leadIds.map((leadId) => ({ studioId, leadId, revision, reason, retryAt: null }));
         const { applied, unknown } = await setAsideLeadChanges(deps, await getConsumer(deps, name), leads, {
@@ -75,7 +75,7 @@ function addSetAsideCommands(consumers: Command): void {
     );
   consumers
     .command('list-set-aside <consumer>')
-    .description('list what a consumer has set aside')
+    .description('list the leads that a consumer has set aside')
     .action((name: string) =>
       runOnStore(async (deps) => {
         const consumer = await getConsumer(deps, name);
@@ -87,7 +87,7 @@ function addSetAsideCommands(consumers: Command): void {
     );
   consumers
     .command('take-back <consumer> [studio] [leads...]')
-    .description('send a consumer again what it has set aside: some leads of a studio, or all')
+    .description('resend leads that a consumer has set aside: some leads of a studio, or all')
     .action((name: string, studioId: string | undefined, leadIds: string[]) =>
       runOnStore(async (deps) => {
         const consumer = await getConsumer(deps, name);
@@ -104,15 +104,15 @@ function addSetAsideCommands(consumers: Command): void {
 const describeAllStudios = ({ includesTests, fault }: Consumer) =>
   fault ? '(cannot be read)' : `(all${includesTests ? ', and test studios' : ''})`;
 
-const shown = (consumer: Consumer) => ({
+const toRow = (consumer: Consumer) => ({
   name: consumer.name,
   studios: consumer.studioIds ?? describeAllStudios(consumer),
   createdAt: consumer.createdAt,
   backfilling: consumer.backfills.length > 0,
 });
 
-const shownWithWaiting = ({ consumer, waiting, setAside }: ListedConsumer) => ({
-  ...shown(consumer),
+const toListedRow = ({ consumer, waiting, setAside }: ListedConsumer) => ({
+  ...toRow(consumer),
   waiting: waiting.leads,
   since: waiting.since,
   setAside: setAside.leads,

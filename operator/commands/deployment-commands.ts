@@ -34,7 +34,7 @@ export function addDatabaseCommands(): void {
   audit
     .command('show [studio]', { isDefault: true })
     .description(
-      'show the audit log of a studio and its keys, or of a lead; newest first; without a studio, what is of none',
+      'show the audit log of a studio and its keys, or of a lead, newest first; without a studio, events of no studio',
     )
     .option('--lead <id>', 'lead whose events to show')
     .action((studioId: string | undefined, { lead: leadId }: { lead?: string }) =>
@@ -42,13 +42,13 @@ export function addDatabaseCommands(): void {
     );
   audit
     .command('export')
-    .description('write the events of all studios, and of none, one in a line of JSON')
+    .description('write all events as lines of JSON, including events of no studio')
     .option('--since <time>', 'only events from this time on', dateOrTime)
     .option('--until <time>', 'only events before, at least five minutes ago (default: five minutes ago)', dateOrTime)
     .addOption(
       new Option(
         '--resume-token <token>',
-        'go on behind the line with this resumeToken, which has the range of times',
+        'continue after the line with this resumeToken, in the same range of times',
       ).conflicts(['since', 'until']),
     )
     .action((options: ExportAuditOptions) => runOnStore((deps) => writeAudit(deps, options)));
@@ -95,7 +95,7 @@ interface ExportAuditOptions {
   readonly resumeToken?: string;
 }
 
-/** Writes the events of a range, part by part. The last line of each part has the token to resume after it. */
+/** Writes the events of a range, part by part. The last line of each part has the token that resumes after this part. */
 async function writeAudit(deps: Dependencies, { since, until, resumeToken = '' }: ExportAuditOptions): Promise<void> {
   let ended = until;
   for await (const { events, ...part } of exportAuditEvents(deps, { start: since, end: until, resumeToken })) {
@@ -127,7 +127,7 @@ export function addExaminationCommands(): void {
     .addHelpText('after', '\nChanges nothing. Exit status: 0 without faults, even with warnings; else 1.')
     .action((part: Part | undefined, { records = false }: { records?: boolean }) =>
       runReported(async () => {
-        // Loaded here, because it needs every client and other commands should not wait for that.
+        // Loaded here, because it loads every client, and other commands should not wait for that.
         const { examine } = await import('../doctor/examine.ts');
         const parts: readonly Part[] = part ? [part] : ['core', 'gateway'];
         if (records && !parts.includes('core')) throw new CommandFault(`a ${part} has no database`);

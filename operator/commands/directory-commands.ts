@@ -48,7 +48,7 @@ function addStudioCommands(): void {
     .addOption(
       new Option(
         '--keep-enquiries <choice>',
-        'whether an open lead keeps what creations say that are refused because of it',
+        'whether an open lead stores the data of creations that are refused because of it',
       ).choices(['yes', 'no']),
     )
     .option(
@@ -56,7 +56,7 @@ function addStudioCommands(): void {
       'days after which closed leads that do not change are erased; "none" for never',
       (value) => (value === 'none' ? value : positiveInteger(value)),
     )
-    .option('--test', 'create a test studio: only consumers and exports that ask for it have its leads')
+    .option('--test', 'create a test studio: only consumers and exports that ask for test studios get its leads')
     .option(...AUDITED_MEMBER)
     .action(
       (
@@ -82,7 +82,7 @@ function addStudioCommands(): void {
   studios
     .command('list')
     .description('list all studios')
-    .option('--leads', 'with the number of their leads, those with most first; counts all of them')
+    .option('--leads', 'with the number of their leads, most leads first; counts every lead')
     .action(({ leads }: { leads?: true }) =>
       runOnStore(async (deps) => {
         if (!leads) return (await Array.fromAsync(everyStudio(deps))).map(publicStudio);
@@ -117,7 +117,7 @@ function addStudioErasures(studios: Command): void {
   studios
     .command('erase <studio>')
     .description('end a studio for good: revoke its keys, erase its leads, remove its members and sources')
-    .option('--confirm <studio>', 'the same id once more: erase; without it, only what there is is printed')
+    .option('--confirm <studio>', 'the same id again, to erase; without it, prints only what would be erased')
     .option(...AUDITED_MEMBER)
     .action((studioId: string, { confirm, member: memberId }: { confirm?: string; member?: string }) =>
       runOnStore(async (deps) => {

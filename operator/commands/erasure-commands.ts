@@ -8,7 +8,7 @@ import { examineStudio } from '../../src/usecases/erase-studio.ts';
 import { eachStoredPage } from '../../src/usecases/requests.ts';
 import { everyStudio, getStudio } from '../../src/usecases/studios.ts';
 import { BY_HAND, CommandFault } from '../command.ts';
-import { linesBehindMark } from '../lines.ts';
+import { readLines } from '../lines.ts';
 import { CONTACT_HELP, readContact } from '../read-contact.ts';
 import { print } from '../standard-output.ts';
 import { AUDITED_MEMBER, dateOrTime } from './options.ts';
@@ -35,7 +35,7 @@ export function addEraseCommands(leads: Command): void {
     .addHelpText('after', CONTACT_HELP)
     .action((studioId: string, { member: memberId }: { member?: string }) =>
       runOnStore(async (deps) => {
-        // A misspelt studio has no leads of the contact, and must not look as if they were erased.
+        // Otherwise a misspelt studio, which has no leads, would look as if the contact's leads were erased.
         await getStudio(deps, studioId);
         return eraseContact(deps, { studioId, contact: await readContact(process.stdin), memberId, ...BY_HAND });
       }),
@@ -103,12 +103,12 @@ interface Erasure {
 }
 
 /** A journal line for an ended studio, whose leads may all be gone. */
-type End = { readonly endedStudioId: string };
+type EndedStudio = { readonly endedStudioId: string };
 
 /** Writes a line of JSON per ended studio and per erased lead, in the order of studios and ids. @throws OutputFault */
 async function exportErasures(deps: Reading): Promise<void> {
   for await (const { id: studioId, status } of everyStudio(deps)) {
-    if (status === 'ended') await print(`${JSON.stringify({ endedStudioId: studioId } satisfies End)}\n`);
+    if (status === 'ended') await print(`${JSON.stringify({ endedStudioId: studioId } satisfies EndedStudio)}\n`);
     const pages = eachStoredPage((after) => deps.store.walkErasedLeads(studioId, after, BATCH_SIZE));
     for await (const { leads } of pages) {
       for (const { id: leadId, erasedAt } of leads) {
@@ -148,7 +148,7 @@ async function applyErasures(
     batch = [];
   };
   let number = 0;
-  for await (const line of linesBehindMark(journal, MAX_ENTRY_LENGTH)) {
+  for await (const line of readLines(journal, MAX_ENTRY_LENGTH)) {
     number += 1;
     if (line.trim() === '') continue;
     const erasure = erasureIn(line);
@@ -171,10 +171,10 @@ async function applyErasures(
   /** An ended studio's leads follow its own line, so they are erased only now. */
   async function complete(): Promise<void> {
     await applyBatch();
-    for (const studioId of ended) await remindIfBack(studioId);
+    for (const studioId of ended) await reportIfBack(studioId);
   }
 
-  async function remindIfBack(studioId: string): Promise<void> {
+  async function reportIfBack(studioId: string): Promise<void> {
     const studio = await store.findStudio(studioId);
     if (!studio) return;
     const isErased = studio.status === 'ended' && (await examineStudio({ store }, studioId)).leads === 0;
@@ -184,10 +184,10 @@ async function applyErasures(
   }
 }
 
-function erasureIn(line: string): Erasure | End | undefined {
+function erasureIn(line: string): Erasure | EndedStudio | undefined {
   if (line.length > MAX_ENTRY_LENGTH) return undefined;
   try {
-    const erasure = Object(JSON.parse(Buffer.from(line, 'latin1').toString())) as Erasure & End;
+    const erasure = Object(JSON.parse(Buffer.from(line, 'latin1').toString())) as Erasure & EndedStudio;
     if (typeof erasure.endedStudioId === 'string') return { endedStudioId: erasure.endedStudioId };
     return typeof erasure.studioId === 'string' && isCanonicalUuid(erasure.leadId) ? erasure : undefined;
   } catch {

@@ -57,7 +57,7 @@ export function addKeyCommands(): void {
     .description(
       'list the valid keys of all studios that end soon, the next to end first; print nothing if there is none',
     )
-    .option('--days <number>', 'within so many days', wholeNumber, 30)
+    .option('--days <number>', 'how soon, in days', wholeNumber, 30)
     .action(({ days }: { days: number }) =>
       runOnStore(async (deps) => {
         const keys = await expiringApiKeys(deps, daysFromNow(days));
@@ -92,7 +92,7 @@ export function addKeyCommands(): void {
       runOnStore(async (deps) => {
         const input = file === undefined ? process.stdin : createReadStream(file);
         const { found, misspelt } = await findLeakedKeys(deps, readPieces(input));
-        if (misspelt > 0) console.error(`ignored ${misspelt} strings like secrets: their checksums are wrong`);
+        if (misspelt > 0) console.error(`ignored ${misspelt} strings that look like secrets: wrong checksums`);
         return found.map(foundSecret);
       }),
     );
@@ -129,7 +129,7 @@ function replaceKey(
     const expiresAt = days === undefined ? undefined : daysFromNow(days);
     const { key, secret } = await replaceApiKey(deps, { studioId, memberId, keyId, expiresAt, ...BY_HAND });
     // The old secret no longer works in any case.
-    const lost = `the new secret of the key ${key.id} is lost, and the old one works no more: replace it again`;
+    const lost = `the new secret of the key ${key.id} is lost, and the old one no longer works: replace it again`;
     await showSecret({ ...publicKey(key), secret }, async () => lost);
   });
 }
@@ -148,7 +148,7 @@ function addListCommand(keys: Command): void {
         )) {
           keys.push(...page.apiKeys);
           if (all || page.nextPageToken === '') continue;
-          console.error('older keys are left out, which are no longer valid: --all lists them');
+          console.error('older keys that are no longer valid are left out: --all lists them');
           break;
         }
         return keys.map(publicKey);

@@ -92,17 +92,17 @@ function addTransferCommands(leads: Command): void {
     leads
       .command('export [studio]')
       .description('write all leads of a studio as CSV, oldest first, or of all studios in turn')
-      .option('--include-test-studios', 'of all studios: those for tests, too')
-      .option('--byte-order-mark', 'begin with the mark by which Excel takes a file for UTF-8'),
+      .option('--include-test-studios', 'with all studios: include test studios')
+      .option('--byte-order-mark', 'begin with the byte order mark, by which Excel recognises UTF-8'),
   )
     .addHelpText(
       'after',
       `
 Writes each lead that exists at the beginning exactly once, even if leads are
-created or changed meanwhile; with --changed-since, one that changes meanwhile
-again. A text that a spreadsheet would run as a formula
-gets an apostrophe in front, and so does such a text behind apostrophes.
-\`leads import\` removes it.`,
+created or changed meanwhile; with --changed-since, a lead that changes
+meanwhile is written again. A text that a spreadsheet would run as a formula
+gets an apostrophe in front, even if it already begins with apostrophes.
+\`leads import\` removes that apostrophe.`,
     )
     .action((studioId = '', { includeTestStudios: includesTests = false, ...options }: ExportOptions) =>
       runOnStore((deps) =>
@@ -115,7 +115,7 @@ gets an apostrophe in front, and so does such a text behind apostrophes.
     );
   leads
     .command('export-contact <studio>')
-    .description('print all that is kept of a person, as JSON')
+    .description('print everything that is stored about a person, as JSON')
     .addHelpText('after', CONTACT_HELP)
     .action((studioId: string) => runOnStore((deps) => writeContact(deps, studioId)));
   leads
@@ -132,10 +132,10 @@ gets an apostrophe in front, and so does such a text behind apostrophes.
       `
 Reads the output of \`leads export\` and files like it, with the columns
 ${IMPORT_FIELDS.join(', ')}.
-A lead needs a displayName, and an email or a phone. One of the studio, erased
-or not, is recognised by its id. Others are recognised by their idempotencyKey,
-a UUID; else by their id; else by all fields of the line. Refused lines are
-reported on standard error, and the exit status is then 1.`,
+A lead needs a displayName, and an email or a phone. A lead that the studio has,
+erased or not, is recognised by its id. Any other is recognised by its
+idempotencyKey, a UUID; else by its id; else by all fields of the line. Refused
+lines are reported on standard error, and the exit status is then 1.`,
     )
     .action(importLeadsFrom);
 }
@@ -178,7 +178,7 @@ function addWorkCommands(leads: Command): void {
         const contact = await readContact(process.stdin);
         const query = { studioId, contact, pageSize: PAGE_SIZE.max, pageToken: '' };
         const { leads, nextPageToken, mayBeIncomplete } = await findLeads(deps, query);
-        if (nextPageToken !== '') console.error(`list truncated: these are ${leads.length} leads of more`);
+        if (nextPageToken !== '') console.error(`list truncated: there are more than these ${leads.length} leads`);
         if (mayBeIncomplete)
           console.error(
             'leads may be missing: a number was compared without a region, or the contact has too many leads',

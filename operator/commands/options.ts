@@ -63,7 +63,7 @@ export const filterIn = ({ stage, source, apiKey, ...times }: FilterOptions): Gi
   updated: { start: times.changedSince ?? null, end: times.changedBefore ?? null },
 });
 
-/** Adds the field of a column, given as `heading=field`. An empty field ignores the column. */
+/** Parses `heading=field`, and adds it to the columns given before. An empty field ignores the column. */
 export function columnOption(value: string, others: ReadonlyMap<string, string> = new Map()): Map<string, string> {
   const [, heading, field] = /^(.+)=(\w*)$/s.exec(value) ?? [];
   if (heading === undefined || field === undefined || (field !== '' && !IMPORT_FIELDS.includes(field))) {

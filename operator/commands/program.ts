@@ -26,11 +26,11 @@ export const program = new Command('lead-intake')
 /** How often a long command prints its progress; milliseconds. */
 const PROGRESS_INTERVAL_MS = 5000;
 
-// This machine is never reached through a proxy from the environment.
+// Requests to this machine never use a proxy from the environment.
 const { no_proxy: without = process.env.NO_PROXY } = process.env;
 process.env.no_proxy = ['localhost', '127.0.0.1', '[::1]', ...(without ? [without] : [])].join();
 
-// Each write reports its own error. Messages for people may be lost.
+// Each write of a result reports its own error. Messages on standard error may be lost.
 for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {});
 
 /** Prints a result as JSON or text, depending on `--json`. @throws OutputFault */
@@ -54,11 +54,11 @@ export async function showSecret(result: unknown, withdraw: () => Promise<string
   }
 }
 
-/** Refuses a standard output that discards everything: Node replaces a closed one with the null device. @throws OutputFault */
+/** Refuses a standard output that discards everything. Node replaces a closed output with the null device. @throws OutputFault */
 function refuseNullDevice(): void {
   const stats = fstatSync(process.stdout.fd);
   const isNull = stats.isCharacterDevice() && stats.rdev === statSync(devNull).rdev;
-  if (isNull) throw new OutputFault('the standard output: is closed, or the null device');
+  if (isNull) throw new OutputFault('the standard output is closed, or is the null device');
 }
 
 export function isJson(): boolean {

@@ -16,7 +16,7 @@ export function addRequestCommand(): void {
   program
     .command('requests <studio>')
     .description(
-      'list the last 1,000 requests of a studio, of at most 24 hours, that gateways have recorded, and their answers; newest first',
+      'list the last 1,000 requests of a studio that gateways recorded in the last 24 hours, and their responses, newest first',
     )
     .option('--failed', 'only those that did not succeed')
     .option('--request-id <id>', 'only those with this X-Request-Id, in full')
@@ -36,7 +36,7 @@ export function addRequestCommand(): void {
 
 const wholeRequest = ({ id, studioId: _, ...request }: LoggedRequest) => ({ time: timeOfId(id), ...request });
 
-/** Returns a table row without ids that fits into a terminal. */
+/** Returns a table row that fits into a terminal: it has no ids. */
 const toRequestRow = ({ id, operation, status, code, replayed, faultyFields, secretHint, omitted }: LoggedRequest) => ({
   time: timeOfId(id).toISOString().slice(5, 19).replace('T', ' '),
   operation,

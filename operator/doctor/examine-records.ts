@@ -18,7 +18,7 @@ export async function examineRecords(
   databaseUrl: string,
   onProgress: (text: string) => void,
 ): Promise<void> {
-  // A Set, because two pages of a list may report the same record.
+  // Sets, because two pages of a list may report the same record.
   const unreadable = new Map<UnreadableRecord['kind'], Set<string>>();
   const report: ReportUnreadable = ({ kind, studioId, id }) => {
     const name = kind === 'studio' || kind === 'consumer' ? id : `${studioId}/${id}`;

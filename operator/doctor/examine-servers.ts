@@ -22,7 +22,7 @@ import type { RelayConfig } from '../../relay/config.ts';
 import type { Notes } from './finding.ts';
 
 const UNKNOWN_TOKEN =
-  'does not accept this CORE_TOKEN: it needs the same, or its hash in the file of CORE_CALLERS_FILE';
+  'does not accept this CORE_TOKEN: give it the same token, or add the hash of this one to the file of CORE_CALLERS_FILE';
 const MISSING_ROLE = 'refuses this caller as a gateway: add the role `gateway` in the file of CORE_CALLERS_FILE';
 
 /** Creates a transport to the core of a process, with its credentials. */
@@ -40,7 +40,7 @@ export async function examineFeed(notes: Notes, config: RelayConfig): Promise<vo
   const leads = createClient(LeadIntakeService, transport);
   for (const consumer of config.RELAY_ENDPOINTS_FILE.endpoints.keys()) {
     try {
-      // A relay also makes this call. Without acknowledgements, it does nothing.
+      // A relay makes the same call. Without acknowledgements, the call changes nothing.
       await leads.acknowledgeLeadChanges({ consumer, acknowledgements: [] }, { timeoutMs: DOCTOR_MS });
       notes.ok(`has the consumer ${consumer}, for the endpoint of that name`);
     } catch (error) {
@@ -66,7 +66,7 @@ export async function examineCore(notes: Notes, config: GatewayConfig): Promise<
     if (status === Serving.SERVING) notes.ok(`at ${CORE_URL} serves`);
     else
       notes.fault(`at ${CORE_URL} answers, but does not serve: it is stopping or cannot use its database; see its log`);
-    // The health check also admits callers without a token. No secret has this hash, so a gateway gets KEY_INVALID.
+    // The health check also admits callers without a token. This call admits only gateways, which get KEY_INVALID: no secret has this hash.
     const secretSha256 = new Uint8Array(32);
     await createClient(ApiKeyService, transport).authenticateApiKey({ secretSha256 }, { timeoutMs: DOCTOR_MS });
   } catch (thrown) {
@@ -108,7 +108,7 @@ export async function examineRedis(notes: Notes, config: GatewayConfig): Promise
   }
 }
 
-/** Returns what Redis says about its memory, or undefined if this user may not ask. Closes the connection. */
+/** Returns what Redis reports about its memory, or undefined if this user may not ask. Closes the connection. */
 async function readRedisMemory(redis: RedisClient): Promise<string | undefined> {
   redis.on('error', () => {});
   try {
@@ -142,17 +142,15 @@ export async function examineGateway(notes: Notes, publicUrl: string): Promise<v
     const alive = await ask('/healthz');
     if (alive.status >= 500) {
       notes.fault(
-        `at ${publicUrl}/healthz does not answer: what is in front of it says ${alive.status}. Check that a gateway runs and is ready, and that the balancer or proxy reaches it`,
+        `at ${publicUrl}/healthz does not answer: the proxy in front of it answers ${alive.status}. Check that a gateway runs and is ready, and that the balancer or proxy reaches it`,
       );
     } else if (alive.says !== JSON.stringify(ALIVE)) {
       notes.fault(
-        `at ${publicUrl}/healthz answers ${alive.status}, and not as a gateway does: check that PUBLIC_URL is the address of the gateway`,
+        `at ${publicUrl}/healthz answers ${alive.status}, but not as a gateway does: check that PUBLIC_URL is the address of the gateway`,
       );
     } else if ((await ask('/readyz')).says === JSON.stringify(READY)) notes.ok(`at ${publicUrl} is ready`);
     else
-      notes.fault(
-        `at ${publicUrl} runs, but is not ready: see its log; the core or the quota store does not answer it`,
-      );
+      notes.fault(`at ${publicUrl} runs, but is not ready: see its log; the core or the quota store does not answer`);
   } catch (error) {
     notes.fault(`at ${publicUrl} does not answer: ${errorSummary(error)}. Check PUBLIC_URL, and that it is running`);
   }

@@ -9,14 +9,14 @@ import { coreTls, readCoreConfig, readDatabaseUrl } from '../../src/config.ts';
 import { examineRecords } from './examine-records.ts';
 import { examineCore, examineFeed, examineGateway, examineRedis } from './examine-servers.ts';
 import { examineStore } from './examine-store.ts';
-import { examined, type Finding, Notes } from './finding.ts';
+import { examinePart, type Finding, Notes } from './finding.ts';
 
 export type Part = 'core' | 'gateway' | 'relay';
 
 /** How many days before its expiry a certificate should be renewed. */
 const RENEW_DAYS = 30;
 
-/** A process reloads its files when they change. */
+/** In the same file, because a process reloads its files when they change. */
 const REMEDY = 'renew it, in the same file';
 
 /**
@@ -29,47 +29,47 @@ export async function examine(
   env: Environment,
   onProgress?: (text: string) => void,
 ): Promise<readonly Finding[]> {
-  const sides = {
+  const examiners = {
     core: () =>
-      examineSide(
+      examineProcess(
         'core',
         () => readCoreConfig(env),
         coreTls,
-        (config) => [examined('database', (notes) => examineStore(notes, config.DATABASE_URL.reveal()))],
+        (config) => [examinePart('database', (notes) => examineStore(notes, config.DATABASE_URL.reveal()))],
       ),
     gateway: () =>
-      examineSide(
+      examineProcess(
         'gateway',
         () => readGatewayConfig(env),
         tlsToCore,
         (config) => [
-          examined('core', (notes) => examineCore(notes, config)),
-          examined('Redis', (notes) => examineRedis(notes, config)),
-          examined('gateway', (notes) => examineGateway(notes, config.PUBLIC_URL)),
+          examinePart('core', (notes) => examineCore(notes, config)),
+          examinePart('Redis', (notes) => examineRedis(notes, config)),
+          examinePart('gateway', (notes) => examineGateway(notes, config.PUBLIC_URL)),
         ],
       ),
     relay: () =>
-      examineSide(
+      examineProcess(
         'relay',
         () => readRelayConfig(env),
         tlsToCore,
-        (config) => [examined('core', (notes) => examineFeed(notes, config))],
+        (config) => [examinePart('core', (notes) => examineFeed(notes, config))],
       ),
   };
-  const found = (await Promise.all(parts.map((part) => sides[part]()))).flat();
+  const found = (await Promise.all(parts.map((part) => examiners[part]()))).flat();
   if (!onProgress) return found;
   const hasFaultySettings = found.some(({ what, verdict }) => what === 'core settings' && verdict === 'fault');
   // Runs last, because reading a file blocks the other checks.
-  const ofRecords = await examined('records', (notes) =>
+  const recordFindings = await examinePart('records', (notes) =>
     hasFaultySettings
       ? notes.fault('were not read: correct the settings')
       : examineRecords(notes, readDatabaseUrl(env).reveal(), onProgress),
   );
-  return [...found, ...ofRecords];
+  return [...found, ...recordFindings];
 }
 
 /** Examines the settings of a process, its certificates and, if the settings are valid, its other dependencies. */
-async function examineSide<Config extends IgnoredSettings>(
+async function examineProcess<Config extends IgnoredSettings>(
   part: Part,
   read: () => Config,
   readTlsFiles: (config: Config) => TlsFiles,
@@ -89,8 +89,8 @@ async function examineSide<Config extends IgnoredSettings>(
   }
 }
 
-function examineCertificates(whose: Part, files: TlsFiles): readonly Finding[] {
-  const notes = new Notes(`${whose}'s certificates`);
+function examineCertificates(part: Part, files: TlsFiles): readonly Finding[] {
+  const notes = new Notes(`${part}'s certificates`);
   try {
     const { expiries, validFrom } = new TlsCredentials(files).loaded;
     for (const [file, expiry] of expiries) noteExpiry(notes, file, expiry);

@@ -8,7 +8,7 @@ export interface Finding {
 }
 
 /** Examines one part, and returns its findings. */
-export async function examined(what: string, examine: (notes: Notes) => unknown): Promise<readonly Finding[]> {
+export async function examinePart(what: string, examine: (notes: Notes) => unknown): Promise<readonly Finding[]> {
   const notes = new Notes(what);
   await examine(notes);
   return notes.findings;

@@ -556,7 +556,7 @@ test('an operator finds the owners of leaked keys and revokes a key without bein
     [Buffer.concat([Buffer.from([0xfe, 0xff]), Buffer.from(utf16).swap16()]), 'is UTF-16'],
     [Buffer.concat([Buffer.from('a log\n'), utf16]), 'has keys in UTF-16'],
     [Buffer.concat([Buffer.from('a log\n'), Buffer.from(utf16).swap16()]), 'has keys in UTF-16'],
-    [gzipSync(first.secret), 'is packed'],
+    [gzipSync(first.secret), 'is compressed'],
   ] as const) {
     writeFileSync(file, bytes);
     await expect(cli('keys', 'find', file)).rejects.toMatchObject(refused(new RegExp(`^the file ${reason}.*\n$`)));

@@ -268,7 +268,7 @@ test('a new secret that cannot be written is revoked and reported as lost', asyn
     expect(keys).toHaveLength(2);
   }
   const replaced = await ran(['keys', 'replace', ...(ROWS['keys replace'] as Row).args], {}, 'ENOSPC');
-  const lost = `the new secret of the key ${key.id} is lost, and the old one works no more: replace it again\n`;
+  const lost = `the new secret of the key ${key.id} is lost, and the old one no longer works: replace it again\n`;
   expect(replaced.stderr).toContain(lost);
 });
 

@@ -112,7 +112,7 @@ async function aServer(answer: RequestListener): Promise<string> {
 
 test.each([502, 504])('doctor does not blame PUBLIC_URL when a balancer answers %s', async (status) => {
   const PUBLIC_URL = await aServer((_, response) => response.writeHead(status).end());
-  const says = `^fault: at http:.* does not answer: what is in front of it says ${status}\\. Check that a gateway runs`;
+  const says = `^fault: at http:.* does not answer: the proxy in front of it answers ${status}\\. Check that a gateway runs`;
   expect(await wrongWith('gateway', 'gateway', { PUBLIC_URL })).toEqual([expect.stringMatching(new RegExp(says))]);
 });
 
@@ -134,7 +134,7 @@ test('doctor connects to this machine without the proxy of the environment', asy
 test('doctor and the health check reject a web server that is not a gateway', async () => {
   const PUBLIC_URL = await aServer((_, response) => response.end('<h1>It works!</h1>'));
   expect(await wrongWith('gateway', 'gateway', { PUBLIC_URL })).toEqual([
-    expect.stringMatching(/^fault: at http:.*healthz answers 200, and not as a gateway does: check that PUBLIC_URL/),
+    expect.stringMatching(/^fault: at http:.*healthz answers 200, but not as a gateway does: check that PUBLIC_URL/),
   ]);
   const health = run('gateway/check-health.ts', { env: { GATEWAY_PORT: new URL(PUBLIC_URL).port } });
   expect(await health.ended()).toBe(1);

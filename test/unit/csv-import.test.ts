@@ -133,8 +133,8 @@ describe('a record of CSV', () => {
   test.each([
     ['Ada "the" Countess,a@b', /quote within a cell/],
     ['Ada, "a@b"', /quote within a cell/],
-    ['"Ada "the" Countess",a@b', /behind the closing quote/],
-    ['"Ada" Lovelace,a@b', /behind the closing quote/],
+    ['"Ada "the" Countess",a@b', /after the closing quote/],
+    ['"Ada" Lovelace,a@b', /after the closing quote/],
     ['Ada,a@b,Berlin', /must have 2 cells, as the header, and has 3/],
     ['Ada', /must have 2 cells, as the header, and has 1/],
   ])('a wrong CSV record is refused alone, in chunks of any size: %j', async (bad, fault) => {
@@ -156,7 +156,7 @@ describe('a record of CSV', () => {
 
   test('a CSV record has no text after the last named column, and any text in quotes', async () => {
     const records = await listRecords('a,b,,\n1,"2 ""\r\n""",,\n1,2,3,\n,2,,\n,,,\n');
-    const fault = 'has text behind the last column that the header names';
+    const fault = 'has text after the last column that the header names';
     expect(listCells(records)).toEqual([['a', 'b'], ['1', '2 "\r\n"'], fault, ['', '2']]);
   });
 
@@ -164,7 +164,7 @@ describe('a record of CSV', () => {
     const rows = times(9, (index) => `Name ${index},a${index}@b`);
     const closed = await listRecords(['name,email', '"Ada,a@b', ...rows, '"Zed",z@b', ...rows].join('\n'));
     expect(closed.filter((record) => 'fault' in record)).toEqual([
-      { line: 2, fault: expect.stringMatching(/behind the closing quote of a cell.*\(to line 12\)$/) },
+      { line: 2, fault: expect.stringMatching(/after the closing quote of a cell.*\(to line 12\)$/) },
     ]);
     expect(closed).toHaveLength(11);
 

@@ -3,11 +3,11 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import type { ProblemCode } from '../../gateway/problems.ts';
 import { type Answer, type Api, aCapture } from '../api.ts';
 import type { Check } from '../check.ts';
-import { checkProblem, expectLeadIn, expectRefusalIn } from '../expectations.ts';
+import { expectLeadIn, expectRefusalIn, expectValidProblem } from '../expectations.ts';
 
 const KEY_INVALID = 'integration_key_invalid';
 
-/** Per operation, a request that is invalid for another reason besides its key. */
+/** A request for each operation that would be invalid even with a valid key. */
 const OPERATIONS: readonly ((api: Api, headers: Record<string, string | null>) => Promise<Answer>)[] = [
   (api, headers) => api.create({}, null, { headers }),
   (api, headers) => api.read('no-uuid', { headers }),
@@ -96,7 +96,7 @@ export const ACCESS_CHECKS: readonly Check[] = [
         [await api.create({ ...capture, note: 'other' }, key), 409, 'integration_idempotency_conflict'],
         [await api.create(capture), 409, 'integration_lead_already_open'],
       ];
-      for (const [answer, status, code] of errors) checkProblem(expectRefusalIn(answer, status, code), status);
+      for (const [answer, status, code] of errors) expectValidProblem(expectRefusalIn(answer, status, code), status);
       const ids = errors.map(([{ text }]) => JSON.parse(text).requestId);
       assert.equal(new Set(ids).size, ids.length, 'two requests have the same id');
     },

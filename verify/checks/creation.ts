@@ -8,7 +8,7 @@ import { expectLeadIn, expectRefusalIn } from '../expectations.ts';
 
 const INVALID = 'integration_invalid_request';
 
-/** Per bounded text: the longest and shortest valid values, and values just outside the bounds. */
+/** The shortest and longest valid values of each bounded text, and values just outside the bounds. */
 const BOUNDS: readonly {
   readonly what: string;
   readonly rules: readonly RuleId[];
@@ -102,7 +102,7 @@ export const CREATION_CHECKS: readonly Check[] = [
   {
     title: 'a new lead has the given source',
     rules: ['2.1.sourceId', '2.2.sourceId'],
-    impossible: ({ sourceId }) => (sourceId === undefined ? 'no source given: set LEAD_INTAKE_SOURCE_ID' : undefined),
+    obstacle: ({ sourceId }) => (sourceId === undefined ? 'no source given: set LEAD_INTAKE_SOURCE_ID' : undefined),
     async run(api) {
       const answer = await api.create(aCapture({ sourceId: api.sourceId ?? null }));
       const refusal = 'LEAD_INTAKE_SOURCE_ID is refused: is it an enabled source of the studio of the key?';
@@ -114,15 +114,15 @@ export const CREATION_CHECKS: readonly Check[] = [
   {
     title: 'an unknown source is refused, and nothing is written',
     rules: ['4.1.4', '7.integration_source_invalid'],
-    run: (api) => refused(api, aCapture({ sourceId: randomUUID() }), 'integration_source_invalid'),
+    run: (api) => expectRefused(api, aCapture({ sourceId: randomUUID() }), 'integration_source_invalid'),
   },
   ...BOUNDS.map(
     ({ what, rules, within, outside }): Check => ({
       title: what,
       rules,
       async run(api) {
-        for (const value of within) await accepted(api, aCapture(value));
-        for (const value of outside) await refused(api, aCapture(value));
+        for (const value of within) await expectAccepted(api, aCapture(value));
+        for (const value of outside) await expectRefused(api, aCapture(value));
       },
     }),
   ),
@@ -130,7 +130,7 @@ export const CREATION_CHECKS: readonly Check[] = [
     ([what, rule, body]): Check => ({
       title: `a body ${what} is refused`,
       rules: [...new Set<RuleId>([rule, '4.1.5', '7.integration_invalid_request'])],
-      run: (api) => refused(api, body),
+      run: (api) => expectRefused(api, body),
     }),
   ),
   {
@@ -145,20 +145,20 @@ export const CREATION_CHECKS: readonly Check[] = [
   },
 ];
 
-/** Expects a body to be valid. The shortest contacts are few, so one may have an open lead from an earlier run. */
-async function accepted(api: Api, capture: Capture): Promise<void> {
+/** Expects a body to be valid. There are few shortest contacts, so an earlier run may have left an open lead of one. */
+async function expectAccepted(api: Api, capture: Capture): Promise<void> {
   const answer = await api.create(capture);
   if (answer.status === 409) expectRefusalIn(answer, 409, 'integration_lead_already_open');
   else expectLeadIn(answer, 201);
 }
 
 /** Expects a refusal that leaves the Idempotency-Key and the contact free. */
-async function refused(api: Api, body: unknown, code: ProblemCode = INVALID): Promise<void> {
+async function expectRefused(api: Api, body: unknown, code: ProblemCode = INVALID): Promise<void> {
   const key = randomUUID();
   expectRefusalIn(await api.create(body, key), 400, code);
   const { contact } = (body ?? {}) as Partial<Capture>;
   const isUsable = contact?.type === 'email' && contact.value?.length <= 254 && Object.keys(contact).length === 2;
-  // If the refused request had written a lead, this one would get a conflict or an open lead.
+  // If the refused request had written a lead, this creation would be refused as a conflict or because of an open lead.
   expectLeadIn(await api.create(aCapture(isUsable ? { contact } : {}), key), 201);
 }
 

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { type Answer, aCapture } from '../api.ts';
 import type { Check } from '../check.ts';
-import { addsLeads, CONCURRENCY, concurrently } from '../concurrently.ts';
+import { CONCURRENCY, concurrently, expectAddedLeads } from '../concurrently.ts';
 import { expectLeadIn, expectRefusalIn } from '../expectations.ts';
 
 const CONFLICT = 'integration_idempotency_conflict';
@@ -13,7 +13,7 @@ export const IDEMPOTENCY_CHECKS: readonly Check[] = [
     rules: ['4.1.1'],
     async run(api) {
       const [capture, key] = [aCapture({ note: 'once' }), randomUUID()];
-      await addsLeads(api, 1, async () => {
+      await expectAddedLeads(api, 1, async () => {
         const original = await api.create(capture, key);
         expectLeadIn(original, 201);
         for (let times = 0; times < 3; times += 1) expectSame(await api.create(capture, key), original);
@@ -38,7 +38,7 @@ export const IDEMPOTENCY_CHECKS: readonly Check[] = [
     rules: ['4.1.1', '4.1.at-once'],
     async run(api) {
       const [capture, key] = [aCapture(), randomUUID()];
-      await addsLeads(api, 1, async () => {
+      await expectAddedLeads(api, 1, async () => {
         const [original, ...others] = await concurrently(() => api.create(capture, key));
         expectLeadIn(original as Answer, 201);
         for (const other of others) expectSame(other, original as Answer);
@@ -53,7 +53,7 @@ export const IDEMPOTENCY_CHECKS: readonly Check[] = [
       const original = await api.create(capture, key);
       const { id } = expectLeadIn(original, 201);
       const { contact } = aCapture();
-      await addsLeads(api, 0, async () => {
+      await expectAddedLeads(api, 0, async () => {
         for (const other of [{ note: 'second' }, { note: null }, { displayName: 'Somebody else' }, { contact }]) {
           expectRefusalIn(await api.create({ ...capture, ...other }, key), 409, CONFLICT);
         }
@@ -67,7 +67,7 @@ export const IDEMPOTENCY_CHECKS: readonly Check[] = [
     rules: ['4.1.2'],
     async run(api) {
       const key = randomUUID();
-      await addsLeads(api, 1, async () => {
+      await expectAddedLeads(api, 1, async () => {
         const answers = await concurrently(() => api.create(aCapture(), key));
         const created = answers.filter(({ status }) => status === 201);
         assert.equal(created.length, 1, `${created.length} leads were created`);

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { aCapture, anEmail } from '../api.ts';
 import type { Check } from '../check.ts';
-import { addsLeads, concurrently } from '../concurrently.ts';
+import { concurrently, expectAddedLeads } from '../concurrently.ts';
 import { expectLeadIn, expectRefusalIn } from '../expectations.ts';
 
 const ALREADY_OPEN = 'integration_lead_already_open';
@@ -17,7 +17,7 @@ export const OPEN_LEAD_CHECKS: readonly Check[] = [
       for (const contact of [anEmail(), phone]) {
         const { id } = expectLeadIn(await api.create(aCapture({ contact })), 201);
         const { text } = await api.read(id);
-        await addsLeads(api, 0, async () => {
+        await expectAddedLeads(api, 0, async () => {
           const another = aCapture({ contact, displayName: 'Somebody else' });
           expectRefusalIn(await api.create(another), 409, ALREADY_OPEN);
         });
@@ -51,7 +51,7 @@ export const OPEN_LEAD_CHECKS: readonly Check[] = [
     rules: ['4.1.3'],
     async run(api) {
       const contact = anEmail();
-      await addsLeads(api, 1, async () => {
+      await expectAddedLeads(api, 1, async () => {
         const answers = await concurrently((index) => api.create(aCapture({ contact, note: `${index}` })));
         const created = answers.filter(({ status }) => status === 201);
         assert.equal(created.length, 1, `${created.length} leads were created`);

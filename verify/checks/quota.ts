@@ -2,20 +2,20 @@ import assert from 'node:assert/strict';
 import { setTimeout as wait } from 'node:timers/promises';
 import type { Answer } from '../api.ts';
 import type { Check } from '../check.ts';
-import { checkProblem, expectRefusalIn } from '../expectations.ts';
+import { expectRefusalIn, expectValidProblem } from '../expectations.ts';
 
-/** How many requests may fail to exhaust the quota before the check gives up. */
+/** The check gives up if this many requests do not exhaust the quota. */
 const MAX_REQUESTS = 20_000;
 
 const BATCH_SIZE = 50;
 
 /**
- * How long before the end of Retry-After to send requests; milliseconds. Retry-After is rounded up to whole seconds. The first request
- * always precedes the end of the window; the second often follows it, but must still be refused.
+ * How long before the end of Retry-After to send requests; milliseconds. Retry-After is rounded up to whole seconds. So the first request
+ * comes before the end of the window. The second one often comes after it, and must still be refused.
  */
 const EARLY_MS = [1100, 200];
 
-/** Exhausts the key's quota, and waits until it is available again. */
+/** The check that exhausts the key's quota, and waits until it is available again. */
 export const QUOTA_CHECKS: readonly Check[] = [
   {
     title: 'too many requests are refused until the time to wait is over, and then admitted',
@@ -49,7 +49,7 @@ export const QUOTA_CHECKS: readonly Check[] = [
 ];
 
 function secondsToWait(answer: Answer): number {
-  checkProblem(expectRefusalIn(answer, 429, 'integration_rate_limited'), 429);
+  expectValidProblem(expectRefusalIn(answer, 429, 'integration_rate_limited'), 429);
   const value = answer.headers.get('retry-after') ?? 'none';
   assert.match(value, /^[1-9]\d*$/, `Retry-After is ${value}`);
   return Number(value);

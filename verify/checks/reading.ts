@@ -36,7 +36,7 @@ export const READING_CHECKS: readonly Check[] = [
     async run(api) {
       const created: Lead[] = [];
       while (created.length < 5) created.push(expectLeadIn(await api.create(aCapture()), 201));
-      const listed = await follow(api, 'limit=100');
+      const listed = await listAll(api, 'limit=100');
       const ids = listed.map(({ id }) => id);
       assert.equal(new Set(ids).size, ids.length, 'a lead is listed twice');
       for (const lead of created) {
@@ -46,9 +46,9 @@ export const READING_CHECKS: readonly Check[] = [
         );
       }
       // About twenty pages, or as many as a large studio needs.
-      const inOtherPages = await follow(api, `limit=${Math.min(99, Math.max(2, Math.ceil(ids.length / 20)))}`);
+      const otherwisePaged = await listAll(api, `limit=${Math.min(99, Math.max(2, Math.ceil(ids.length / 20)))}`);
       assert.deepEqual(
-        inOtherPages.map(({ id }) => id),
+        otherwisePaged.map(({ id }) => id),
         ids,
         'pages of another size have other leads',
       );
@@ -91,7 +91,7 @@ export const READING_CHECKS: readonly Check[] = [
 ];
 
 /** Reads all leads of a list, page by page, and validates each page. */
-async function follow(api: Api, query: string): Promise<Lead[]> {
+async function listAll(api: Api, query: string): Promise<Lead[]> {
   const leads: Lead[] = [];
   for (let cursor: string | null | undefined; cursor !== null; ) {
     const page = expectPageIn(await api.list(cursor === undefined ? query : `${query}&cursor=${cursor}`));
