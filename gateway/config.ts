@@ -132,8 +132,8 @@ function redisUrl(value: string): Secret {
 
 /** Parses addresses and networks. No network may include everybody: each client could then claim any address. */
 function proxies(value: string): string[] {
-  const each = value.split(',').map((part) => part.trim());
-  for (const part of each) {
+  const parts = value.split(',').map((part) => part.trim());
+  for (const part of parts) {
     const [address = '', bits = '', ...more] = part.split('/');
     const max = isIP(address) === 4 ? 32 : 128;
     const isNetwork = /^\d{1,3}$/.test(bits) && Number(bits) > 0 && Number(bits) <= max;
@@ -141,7 +141,7 @@ function proxies(value: string): string[] {
       throw new Error('must be addresses and networks of proxies, such as 10.0.0.5,10.1.0.0/16,fd00::/8');
     }
   }
-  return each;
+  return parts;
 }
 
 /** Refuses braces: in the keys of a Redis Cluster they select the node. */

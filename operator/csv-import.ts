@@ -46,12 +46,12 @@ function readColumns(headings: readonly string[], { fields, ignoresOthers }: Imp
   const used = columns.filter(({ field }) => field !== undefined);
   const byField = Map.groupBy(used, ({ heading, field }) => (field === 'displayName' ? `${field} ${heading}` : field));
   refuse(
-    [...byField.values()].filter(({ length }) => length > 1).flatMap((each) => each.map(({ heading }) => heading)),
+    [...byField.values()].filter(({ length }) => length > 1).flatMap((same) => same.map(({ heading }) => heading)),
     'repeated column',
     'only displayName may have several columns, of different names',
   );
   for (const needed of [['displayName'], [...CONTACT_TYPES]]) {
-    if (used.some(({ field }) => needed.some((each) => each === field))) continue;
+    if (used.some(({ field }) => needed.some((name) => name === field))) continue;
     throw new CommandFault(`missing column ${needed.join(' or ')}: add it, or name one with --columns`);
   }
   return columns.map(({ heading, field }) => ({ heading, field }));
@@ -160,4 +160,4 @@ function toRecord(fields: ReadonlyMap<string, string>): object {
 
 /** Parses a stage by its name in the public API or in the RPCs. */
 const parseStage = (stage: string): LeadStage | undefined =>
-  LEAD_STAGES.find((each) => each === stage || `LEAD_STAGE_${each.toUpperCase()}` === stage);
+  LEAD_STAGES.find((known) => known === stage || `LEAD_STAGE_${known.toUpperCase()}` === stage);

@@ -57,9 +57,9 @@ async function* collectBatches(
   refuse: (line: number, reason: string) => void,
 ): AsyncGenerator<readonly LeadLine[]> {
   let batch: LeadLine[] = [];
-  for await (const each of lines) {
-    if ('fault' in each) refuse(each.line, each.fault);
-    else batch.push(each);
+  for await (const line of lines) {
+    if ('fault' in line) refuse(line.line, line.fault);
+    else batch.push(line);
     if (batch.length < MAX_IMPORTED_LEADS) continue;
     yield batch;
     batch = [];

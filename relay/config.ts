@@ -40,9 +40,9 @@ interface EndpointsFile extends SettingFile {
 
 /** @throws SettingsError */
 export function readRelayConfig(env: Environment): RelayConfig {
-  const config = readSettings(relaySettings, env, (each) => [
-    ...certificateFaults(each, 'RELAY_CORE_ADDRESS', each.RELAY_CORE_ADDRESS),
-    ...(each.RELAY_ENDPOINTS_FILE ? [] : ['RELAY_ENDPOINTS_FILE must name the file with the endpoints of webhooks']),
+  const config = readSettings(relaySettings, env, (values) => [
+    ...certificateFaults(values, 'RELAY_CORE_ADDRESS', values.RELAY_CORE_ADDRESS),
+    ...(values.RELAY_ENDPOINTS_FILE ? [] : ['RELAY_ENDPOINTS_FILE must name the file with the endpoints of webhooks']),
   ]);
   return {
     ...config,

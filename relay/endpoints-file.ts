@@ -82,7 +82,7 @@ export function parseEndpoints(text: string): Endpoints {
         allowPrivate: false,
         ...others,
         url: new Secret(url),
-        secrets: secrets.map((each) => new Secret(each)),
+        secrets: secrets.map((secret) => new Secret(secret)),
       },
     ]),
   );

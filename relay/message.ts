@@ -73,7 +73,7 @@ function fullLead({ lead }: LeadChange, withEnquiries: boolean): object {
     createTime: toIso(lead?.createTime),
     updateTime: toIso(lead?.updateTime),
     ...(withEnquiries && {
-      enquiries: lead?.enquiries.map((each) => ({ id: each.id, time: toIso(each.time), ...toData(each) })),
+      enquiries: lead?.enquiries.map((enquiry) => ({ id: enquiry.id, time: toIso(enquiry.time), ...toData(enquiry) })),
     }),
   };
 }

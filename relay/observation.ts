@@ -22,7 +22,7 @@ export function createRelayMetrics(
     collect() {
       this.reset();
       for (const [endpoint, { state }] of endpoints) {
-        for (const each of ENDPOINT_STATES) this.set({ endpoint, state: each }, Number(each === state));
+        for (const one of ENDPOINT_STATES) this.set({ endpoint, state: one }, Number(one === state));
       }
     },
   });

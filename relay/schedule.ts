@@ -64,7 +64,7 @@ export class Schedule<Change extends State> {
   begin(now: number): Change | undefined {
     if (!mayBegin(this.#health, this.#inFlight.size, this.#concurrency, now)) return undefined;
     const free = [...this.#waiting].filter(([key]) => !this.#begun.has(key));
-    const [key, next] = free.find(([each]) => !this.#failed.has(each)) ?? free[0] ?? [];
+    const [key, next] = free.find(([lead]) => !this.#failed.has(lead)) ?? free[0] ?? [];
     if (key === undefined || !next) return undefined;
     this.#waiting.delete(key);
     this.#begun.set(key, { revision: next.revision, isKnown: true });

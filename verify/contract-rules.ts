@@ -5,7 +5,7 @@ import type { ProblemCode } from '../gateway/problems.ts';
  * or subject.
  */
 export const CONTRACT_RULES = {
-  '1.own-studio': 'A key gives access only to its own studio; anything in another one is not found.',
+  '1.own-studio': 'A key gives access only to its own studio; anything in another studio is not found.',
   '1.no-browser': 'Pages in a browser cannot call the API.',
   '1.media-types': 'Bodies are JSON; errors are problem+json.',
 
@@ -21,7 +21,7 @@ export const CONTRACT_RULES = {
 
   '2.2.displayName': 'A new lead must have a name of 1 to 160 characters.',
   '2.2.contact': 'A new lead must have a contact of one of the two shapes, without other properties.',
-  '2.2.sourceId': 'A new lead may have a source: the UUID of an enabled one of the studio. Null means none.',
+  '2.2.sourceId': 'A new lead may have a source: the UUID of an enabled source of the studio. Null means none.',
   '2.2.note': 'A new lead may have a note of 1 to 2000 characters. Null means none.',
   '2.2.email': 'An email address has at most 254 characters.',
   '2.2.phone': 'A phone number has 5 to 64 characters.',
@@ -59,7 +59,7 @@ export const CONTRACT_RULES = {
   '4.1.6': 'While the quota cannot be checked, requests get 503 and nothing is written.',
 
   '4.2.current-state': 'Reading a lead returns its current state.',
-  '4.2.not-found': 'An unknown lead and one of another studio get the same 404.',
+  '4.2.not-found': "An unknown lead and another studio's lead get the same 404.",
   '4.2.id': 'The id in the path is a UUID.',
 
   '4.3.limit': 'A page has 1 to 100 leads, 25 by default.',
@@ -134,11 +134,11 @@ export const DECIDED_RULES = {
   '4.1.original': 'A repetition gets the original response, even if the lead has changed since.',
   '4.1.same-data': 'The same data means the same values, in any order of properties; null equals a missing property.',
   '4.1.memory': 'An Idempotency-Key is remembered in its studio as long as its lead exists.',
-  '4.1.success': 'Only a success uses an Idempotency-Key up.',
-  '4.1.enquiry': 'What is refused because of an open lead is kept there for the studio; no response shows it.',
+  '4.1.success': 'Only a success uses up an Idempotency-Key.',
+  '4.1.enquiry': 'The data of a creation that an open lead blocks is stored with that lead; no response shows it.',
   '4.1.at-once': 'Equal concurrent requests all get the 201.',
   '4.1.same-contact':
-    'Contacts are the same by their address in any spelling, or by their number or its digits, with the extension.',
+    'Contacts are the same by their address in any spelling, or by their number or its digits, and its extension.',
   '4.1.existing-lead': 'A key that may read gets the id of the open lead.',
   '4.1.body': 'A body is strict JSON in UTF-8, of at most 32 KiB, not compressed.',
   '4.2.ignored': 'A read ignores a body, a media type and unknown parameters.',
@@ -154,7 +154,7 @@ export const DECIDED_RULES = {
     'An unsupported method is 405 with Allow, even without a key; HEAD is supported for the documentation only.',
   '7.internal_error': 'An internal fault is 500.',
   '7.integration_unavailable': 'When the service cannot serve a request, or does not know its outcome, it returns 503.',
-  '7.order': 'Of several faults the first is reported, in a fixed order.',
+  '7.order': 'The first of several faults is reported, in a fixed order.',
   '7.overload': 'Under overload, requests are refused before any work is done for them.',
   '7.unknown-outcome':
     'After 500 and integration_unavailable, the same request with the same key returns the lead or creates it.',

@@ -28,7 +28,7 @@ export function admitCallers(app: FastifyInstance, keyCacheMs: number): void {
 
   app.addHook('onRequest', async (request, reply) => {
     const { state } = request;
-    // Both are rarely promises, and awaiting anything else would only delay the request.
+    // The results are rarely promises, and awaiting anything else would only delay the request.
     const refusal = shedLoad(request);
     if (refusal) await refusal;
     const answer = authenticate(request);

@@ -51,7 +51,7 @@ export function exchangeOver(coreUrl: string, sessions: CoreSessions, token: Cor
         sessions.notifyResponseByteRead(stream);
         if (flags & endStreamFlag) {
           const { error } = endStreamFromJson(message);
-          // The core refused one of two tokens before it read a message. So the call ends like one of a stopping core.
+          // The core refused one of two tokens before it read a message. So the call ends like a call to a stopping core.
           if (error && token.findReplacement(authorization, error) === undefined) throw error;
           return;
         }
@@ -64,7 +64,7 @@ export function exchangeOver(coreUrl: string, sessions: CoreSessions, token: Cor
   };
 }
 
-/** Sends one message after the other. Requests that are not yet in the stream can still be taken back, or wait their turn. */
+/** Sends one message after the other. Requests that are not yet in the stream can still be dropped or overtaken. */
 async function send(messages: Messages, stream: ClientHttp2Stream): Promise<void> {
   for await (const message of messages) {
     const bytes = toEnvelope(toBinary(ExchangeRequestSchema, create(ExchangeRequestSchema, message)));

@@ -88,10 +88,10 @@ export function failure(publicUrl: string, problems: readonly Problem[]): object
 
 function headersOfProblem({ code, headers }: Problem): HeaderNames {
   const { counted } = findKind(code);
-  const own = Object.keys(HEADERS).filter((name) => name.toLowerCase() in headers) as HeaderName[];
+  const given = Object.keys(HEADERS).filter((name) => name.toLowerCase() in headers) as HeaderName[];
   const link: HeaderName[] = code === 'integration_lead_already_open' ? ['Link'] : [];
   return {
-    always: [...(counted === 'always' ? COUNTED : []), ...own],
+    always: [...(counted === 'always' ? COUNTED : []), ...given],
     sometimes: [...(counted === 'sometimes' ? COUNTED : []), ...link],
   };
 }

@@ -78,9 +78,9 @@ export function listFiles({ folder, checksums, packages }: StoredRelease): Packa
 
 /** Returns all packages, newest first. */
 const listPackages = ({ releases }: Packages) =>
-  releases.flatMap(({ version, packages }) => packages.map((each) => ({ version, ...each })));
+  releases.flatMap(({ version, packages }) => packages.map((description) => ({ version, ...description })));
 
-const ofKind = (packages: Packages, kind: PackageKind) => listPackages(packages).filter((each) => each.kind === kind);
+const listKind = (packages: Packages, kind: PackageKind) => listPackages(packages).filter((one) => one.kind === kind);
 
 const formatPackageUrl = (publicUrl: string, file: string) => `${publicUrl}${PACKAGES_PATH}/${file}`;
 
@@ -112,14 +112,14 @@ export function packageIndexes(packages: Packages, publicUrl: string): PackageIn
 
 /** Returns the index that website plugins ask about updates. */
 function pluginIndex(packages: Packages): PackageIndex[] {
-  const [newest] = ofKind(packages, 'wordpress');
+  const [newest] = listKind(packages, 'wordpress');
   if (!newest?.update) return [];
   return [{ path: '/wordpress.json', mediaType: 'application/json', text: JSON.stringify(newest.update) }];
 }
 
 function composerRepository(packages: Packages, publicUrl: string): string {
   const versions: Record<string, Record<string, object>> = {};
-  for (const { name, version, file, sha1, composer } of ofKind(packages, 'php')) {
+  for (const { name, version, file, sha1, composer } of listKind(packages, 'php')) {
     const dist = { type: 'zip', url: formatPackageUrl(publicUrl, file), shasum: sha1 };
     versions[name] = { ...versions[name], [version]: { ...composer, name, version, dist } };
   }
@@ -128,7 +128,7 @@ function composerRepository(packages: Packages, publicUrl: string): string {
 
 function simpleIndex(packages: Packages): PackageIndex[] {
   const normalized = ({ name }: PackageDescription) => name.replaceAll(/[-_.]+/g, '-').toLowerCase();
-  const projects = Object.groupBy(ofKind(packages, 'python'), normalized);
+  const projects = Object.groupBy(listKind(packages, 'python'), normalized);
   const page = (path: string, title: string, links: readonly string[]): PackageIndex => ({
     path: `/simple/${path}`,
     mediaType: 'text/html; charset=utf-8',

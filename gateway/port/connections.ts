@@ -62,9 +62,9 @@ class Connection {
 }
 
 /**
- * The connections of the gateway's port. It closes those of slow readers, whose responses would fill the memory. It handles the requests of
- * a connection one at a time, in order, and pauses the connection while requests wait. Nothing is handled after the response that closes it
- * (RFC 9112, section 9.6): the client could not receive the outcome.
+ * The connections of the gateway's port. Closes connections of slow readers, whose responses would fill the memory. Handles the requests of
+ * a connection one at a time, in order, and pauses the connection while requests wait. Handles nothing after the response that closes the
+ * connection (RFC 9112, section 9.6): the client could not receive the outcome.
  */
 export class ClientConnections {
   readonly timing: typeof TIMING;

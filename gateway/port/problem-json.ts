@@ -143,7 +143,7 @@ function headWithUnknownMethod({ code = '', rawPacket, bytesParsed = 0 }: Parser
   if (words.length === 0 || start === end || !TARGET.test(url) || !VERSION.test(version)) return undefined;
   // The parser has not reached this method, so it refused something before it.
   if (begin + start > bytesParsed) return undefined;
-  const requestId = headers.find((each) => each.toLowerCase().startsWith(`${REQUEST_ID_HEADER}:`));
+  const requestId = headers.find((line) => line.toLowerCase().startsWith(`${REQUEST_ID_HEADER}:`));
   return { url, headers: { [REQUEST_ID_HEADER]: requestId?.slice(REQUEST_ID_HEADER.length + 1).trim() } };
 }
 

@@ -114,8 +114,8 @@ const MAX_MEDIA_TYPES = 20;
 
 /** Returns whether a client names Markdown, as assistants do, and ranks HTML no higher. */
 function prefersMarkdown({ headers }: FastifyRequest): boolean {
-  const ranked = (headers.accept ?? '').split(',', MAX_MEDIA_TYPES).map((each) => {
-    const [type = '', ...parameters] = each.split(';', MAX_MEDIA_TYPES).map((part) => part.trim().toLowerCase());
+  const ranked = (headers.accept ?? '').split(',', MAX_MEDIA_TYPES).map((entry) => {
+    const [type = '', ...parameters] = entry.split(';', MAX_MEDIA_TYPES).map((part) => part.trim().toLowerCase());
     return [type, Number(parameters.find((part) => part.startsWith('q='))?.slice(2) ?? 1)] as const;
   });
   const {

@@ -179,7 +179,7 @@ function headerFaults({ headers, raw }: FastifyRequest): FaultyField[] {
   });
 }
 
-/** Returns the faults of fields that have one. */
+/** Returns the faults of all faulty fields. */
 const toFaultyFields = (messages: Readonly<Partial<Record<FaultyField['field'], Fault>>>): FaultyField[] =>
   Object.entries(messages).flatMap(([field, message]) =>
     message === undefined ? [] : { field: field as FaultyField['field'], message },

@@ -70,9 +70,9 @@ export interface QuotaLimits {
 
 /** The rest of a window. */
 interface WindowRest {
-  /** The number of requests left in it; 0 if this one is refused. */
+  /** The number of requests left in the window; 0 for a refused request. */
   readonly remaining: number;
-  /** Whole seconds, rounded up: the time to its end, or the time to wait for a refused request. */
+  /** Whole seconds, rounded up: the time to the end of the window, or for a refused request the time to wait. */
   readonly resetSeconds: number;
 }
 

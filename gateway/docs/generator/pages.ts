@@ -218,8 +218,8 @@ function changelog(): string {
   const releases = text.split(/^## /m).slice(1);
   const forWebsites = releases.flatMap((release) => {
     const [heading, ...sections] = release.split(/^### /m);
-    const own = sections.filter((section) => READERS.test(section)).map((section) => section.replace(READERS, ''));
-    return own.length > 0 ? `## ${heading?.split('\n', 1)}\n${own.join('')}` : [];
+    const shown = sections.filter((section) => READERS.test(section)).map((section) => section.replace(READERS, ''));
+    return shown.length > 0 ? `## ${heading?.split('\n', 1)}\n${shown.join('')}` : [];
   });
   return `# Changelog\n\nWhat changes for websites; \`/v1\` itself does not change.\n\n${forWebsites.join('')}`;
 }

@@ -1,6 +1,6 @@
 /**
- * `npm run docs`: serves all pages with one menu and one search: those of `/docs`, and the project's for operators and a CRM. Shows changes
- * of the theme at once. Restart it after a page changes.
+ * `npm run docs`: serves the pages of `/docs` and the project's own pages, with one menu and one search. Shows changes of the theme at
+ * once. Restart it after a page changes.
  */
 import { createServer } from 'vitepress';
 import { fillPlaceholders } from '../site.ts';
