@@ -8,7 +8,7 @@ import type { GatewayMetrics, RecordRequest } from '../observation.ts';
 import type { CoreClient, RecordedRequest, RequestBatch } from './core-client.ts';
 import { isRefusedByCore } from './core-problems.ts';
 
-/** How often requests are sent to the core. A gateway that dies loses at most this much of the log; milliseconds. */
+/** How often requests are sent to the core. A gateway that dies loses the requests collected since; milliseconds. */
 const INTERVAL_MS = 500;
 
 /** The maximum number of requests per studio in one interval, a tenth of all. Further ones are only counted. */
