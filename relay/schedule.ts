@@ -3,21 +3,21 @@ import { afterFailure, type Failure } from './retries.ts';
 import { DELIVERED, type Outcome } from './send.ts';
 
 /** The parts of a lead change that scheduling looks at. */
-interface State {
+interface ScheduledChange {
   readonly lead?: { readonly studioId: string; readonly id: string } | undefined;
   readonly revision: bigint;
   readonly attempts: number;
 }
 
 /** Returns the identity of a change's lead. */
-export const formatChangeKey = ({ lead }: State): string => `${lead?.studioId} ${lead?.id}`;
+export const formatChangeKey = ({ lead }: ScheduledChange): string => `${lead?.studioId} ${lead?.id}`;
 
 /**
  * Decides which lead an endpoint gets when, and what happens after an attempt. It does no I/O and reads no clock. It holds the
  * unacknowledged leads from the feed. Only the newest state of a lead waits, and only one state is in flight, so a lead's states are sent
  * in order.
  */
-export class Schedule<Change extends State> {
+export class Schedule<Change extends ScheduledChange> {
   readonly #concurrency: number;
   readonly #waiting = new Map<string, Change>();
   /** Leads with a failure since the endpoint's last success. */

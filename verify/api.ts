@@ -43,7 +43,7 @@ export interface Page {
 }
 
 /** Additions to a request. A header with the value null is not sent. */
-export interface Request {
+export interface Extras {
   readonly headers?: Readonly<Record<string, string | null>>;
   readonly body?: string;
   /** Whether to return a 429. Otherwise the client waits for the quota and retries. */
@@ -71,7 +71,7 @@ export class Api {
   }
 
   /** Sends a request to any path. @throws Error when there is no response */
-  async send(method: string, path: string, { headers = {}, body, returns429 = false }: Request = {}): Promise<Answer> {
+  async send(method: string, path: string, { headers = {}, body, returns429 = false }: Extras = {}): Promise<Answer> {
     const all = { authorization: `Bearer ${this.#secret}`, ...headers };
     const sent = Object.entries(all).filter((header): header is [string, string] => header[1] !== null);
     const init = { method, headers: sent, ...(body !== undefined && { body }), redirect: 'manual' as const };
@@ -87,7 +87,7 @@ export class Api {
   }
 
   /** Requests the creation of a lead. The body may be invalid. */
-  create(body: unknown, idempotencyKey: string | null = randomUUID(), request: Request = {}): Promise<Answer> {
+  create(body: unknown, idempotencyKey: string | null = randomUUID(), request: Extras = {}): Promise<Answer> {
     const headers = { 'content-type': 'application/json', 'idempotency-key': idempotencyKey, ...request.headers };
     return this.send('POST', LEADS, {
       ...request,
@@ -96,12 +96,12 @@ export class Api {
     });
   }
 
-  read(id: string, request?: Request): Promise<Answer> {
+  read(id: string, request?: Extras): Promise<Answer> {
     return this.send('GET', `${LEADS}/${id}`, request);
   }
 
   /** @param query the query string, without the question mark */
-  list(query = '', request?: Request): Promise<Answer> {
+  list(query = '', request?: Extras): Promise<Answer> {
     return this.send('GET', query === '' ? LEADS : `${LEADS}?${query}`, request);
   }
 

@@ -42,7 +42,7 @@ export function wholeDocument(publicUrl: string) {
   );
   const shared = Object.fromEntries(Object.entries(SHARED).map(([status, name]) => [status, responses[name]]));
   /** Describes an operation with its own errors, and everything that all operations share. */
-  const operation = (id: KeyOperation, description: string, { parameters, responses, ...own }: Operation) => ({
+  const operation = (id: KeyOperation, description: string, { parameters, responses, ...own }: OperationParts) => ({
     operationId: id,
     description: `${description} Requires the scope \`${SCOPE_OF[id]}\`.`,
     tags: ['Leads'],
@@ -150,7 +150,7 @@ const SECURITY_SCHEMES = {
 };
 
 /** The parts that differ between operations. */
-interface Operation {
+interface OperationParts {
   readonly summary: string;
   readonly parameters: object[];
   readonly requestBody?: object;

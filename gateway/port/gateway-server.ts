@@ -29,7 +29,7 @@ export const MAX_BODY_BYTES = 32 * 1024;
 type Parts = Pick<FastifyInstance, 'config' | 'metrics' | 'core' | 'quota' | 'readiness'>;
 
 /** The observers of requests, which routes do not know. */
-interface Observers {
+interface ServerObservers {
   readonly log: Logger;
   readonly tracer: Tracer | undefined;
   readonly record: RecordRequest | undefined;
@@ -48,7 +48,7 @@ export interface GatewayDeadlines {
  */
 export function createGatewayServer(
   parts: Parts,
-  { log, tracer, record }: Observers,
+  { log, tracer, record }: ServerObservers,
   { requestArrivalMs, keyCacheMs }: GatewayDeadlines,
 ): FastifyInstance {
   const { config, metrics } = parts;
