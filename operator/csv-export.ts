@@ -25,16 +25,16 @@ const FORMULA = /^'*[=+\-@\t\r\n＝＋－＠]/u;
  * Returns a cell that no spreadsheet runs: puts an apostrophe before a formula. A text that already has apostrophes before a formula gets
  * another one, so that each cell restores to exactly one text.
  */
-export const defused = (text: string): string => (FORMULA.test(text) ? `'${text}` : text);
+export const disarm = (text: string): string => (FORMULA.test(text) ? `'${text}` : text);
 
-/** Returns the text of a cell, as the inverse of `defused`. */
-export const restored = (cell: string): string => (cell.startsWith("'") && FORMULA.test(cell) ? cell.slice(1) : cell);
+/** Returns the text of a cell, as the inverse of `disarm`. */
+export const restore = (cell: string): string => (cell.startsWith("'") && FORMULA.test(cell) ? cell.slice(1) : cell);
 
 export const CSV_HEADER = formatCsv([COLUMNS]);
 
 /** Formats leads as records of RFC 4180. */
-export const csvLines = (leads: readonly Lead[]): string =>
-  formatCsv(leads.map((lead) => toCells(lead).map((text) => text && defused(text))));
+export const formatLeads = (leads: readonly Lead[]): string =>
+  formatCsv(leads.map((lead) => toCells(lead).map((text) => text && disarm(text))));
 
 /** Returns a lead's values in column order; null means no value. */
 function toCells({ id, studioId, contact, stage, createdAt, updatedAt, enquiries, apiKeyId, ...texts }: Lead) {

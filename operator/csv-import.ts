@@ -5,8 +5,8 @@ import { readTexts } from '../src/domain/lead-data.ts';
 import { idFrom } from '../src/domain/new-id.ts';
 import type { LeadImport } from '../src/usecases/import-leads.ts';
 import { CommandFault } from './command.ts';
-import { COLUMNS, restored } from './csv-export.ts';
-import { csvRecords } from './csv-records.ts';
+import { COLUMNS, restore } from './csv-export.ts';
+import { readCsvRecords } from './csv-records.ts';
 import { parseTime, TIME_FORM } from './parse-time.ts';
 
 /** The fields that columns may have. */
@@ -85,9 +85,9 @@ export interface ImportReading {
 }
 
 /** Reads the leads of a CSV file. @throws CommandFault, the error of reading */
-export async function* csvLeads(input: Readable, reading: ImportReading): AsyncGenerator<ImportLine> {
+export async function* readCsvLeads(input: Readable, reading: ImportReading): AsyncGenerator<ImportLine> {
   let columns: Column[] | undefined;
-  for await (const { line, ...record } of csvRecords(input)) {
+  for await (const { line, ...record } of readCsvRecords(input)) {
     if (columns) {
       yield 'fault' in record
         ? { line, fault: record.fault }
@@ -105,7 +105,7 @@ export async function* csvLeads(input: Readable, reading: ImportReading): AsyncG
 function parseLead(columns: readonly Column[], cells: readonly string[], line: number, studioId: string): ImportLine {
   const fields = new Map<string, string>();
   for (const [index, { heading, field }] of columns.entries()) {
-    const text = restored(cells[index] as string);
+    const text = restore(cells[index] as string);
     // The derived idempotency key covers the whole line, including ignored columns.
     const name = field ?? heading;
     if (text === '' || (field === undefined && IMPORT_FIELDS.includes(heading))) continue;

@@ -38,21 +38,21 @@ const withoutEnd = (text: string): string => text.replace(/\r?\n$|\r$/, '');
  *
  * @throws CommandFault for another encoding, or other ends of lines; the error of reading
  */
-export async function* csvRecords(input: Readable): AsyncGenerator<CsvRecord> {
+export async function* readCsvRecords(input: Readable): AsyncGenerator<CsvRecord> {
   let header: { readonly delimiter: Delimiter; readonly count: number; readonly named: number } | undefined;
   let [text, begin, line] = ['', 1, 0];
   for await (const next of readLines(input, MAX_RECORD_LENGTH)) {
     text += next;
     line += 1;
-    const mayGoOn = text.length < MAX_RECORD_LENGTH;
+    const mayContinue = text.length < MAX_RECORD_LENGTH;
     // A line without a quote cannot end a record of several lines. Otherwise each line of a long header would cost a parse of all before
     // it.
-    if (mayGoOn && line > begin && !next.includes('"')) continue;
+    if (mayContinue && line > begin && !next.includes('"')) continue;
     const delimiter = header?.delimiter ?? delimiterIn(text);
     // Parses a record only with its first and last line, so the cost grows with its length.
-    if (mayGoOn && line > begin && STAYS_QUOTED[delimiter].test(withoutEnd(next))) continue;
+    if (mayContinue && line > begin && STAYS_QUOTED[delimiter].test(withoutEnd(next))) continue;
     const record = next.length > MAX_RECORD_LENGTH ? TOO_LONG : cellsIn(withoutEnd(text), delimiter);
-    if (mayGoOn && record === UNCLOSED) continue;
+    if (mayContinue && record === UNCLOSED) continue;
     const found = checked(record, delimiter);
     if (found) yield { line: begin, ...found };
     [text, begin] = ['', line + 1];

@@ -6,7 +6,7 @@ import type { Dependencies } from '../src/usecases/dependencies.ts';
 import { importLeads, MAX_IMPORTED_LEADS } from '../src/usecases/import-leads.ts';
 import { getStudio } from '../src/usecases/studios.ts';
 import { BY_HAND } from './command.ts';
-import { csvLeads, type ImportLine, type ImportReading, type LeadLine } from './csv-import.ts';
+import { type ImportLine, type ImportReading, type LeadLine, readCsvLeads } from './csv-import.ts';
 
 const MAX_CONCURRENT_CALLS = 4;
 
@@ -31,7 +31,7 @@ export async function importFile(
       counts.refused += 1;
       console.error(`line ${line}: ${printable(reason)}`);
     };
-    const batches = collectBatches(csvLeads(input, reading), refuse);
+    const batches = collectBatches(readCsvLeads(input, reading), refuse);
     const sendBatches = async () => {
       for await (const batch of batches) {
         const results = await importLeads(deps, { studioId, leads: batch.map(({ lead }) => lead), ...BY_HAND });

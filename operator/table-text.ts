@@ -22,12 +22,12 @@ export function tableText(records: readonly TextFields[], maxWidth: number): str
   const headings = names.map((name) => name.replaceAll(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`));
   const cells = records.map((record) => names.map((name) => record[name]?.replace(TIME, '$1 $2Z') ?? ''));
   const rows = [headings, ...cells];
-  const least = columnWidths(rows.map((row) => row.map(longestWord)));
+  const minWidths = columnWidths(rows.map((row) => row.map(longestWord)));
   let widths = columnWidths(rows);
-  let missing = sum(widths) + PADDING.paddingRight * names.length - maxWidth;
-  if (missing > sum(widths) - sum(least)) return undefined;
-  for (; missing > 0; missing -= 1) {
-    const reducible = widths.map((width, index) => (width === least[index] ? 0 : width));
+  let excess = sum(widths) + PADDING.paddingRight * names.length - maxWidth;
+  if (excess > sum(widths) - sum(minWidths)) return undefined;
+  for (; excess > 0; excess -= 1) {
+    const reducible = widths.map((width, index) => (width === minWidths[index] ? 0 : width));
     const widest = reducible.indexOf(Math.max(...reducible));
     widths = widths.map((width, index) => width - (index === widest ? 1 : 0));
   }

@@ -12,7 +12,7 @@ import { type LeadEvent, listLeadEvents } from '../../src/usecases/lead-events.t
 import { findLeads, getLead, listLeads } from '../../src/usecases/read-leads.ts';
 import { getStudio } from '../../src/usecases/studios.ts';
 import { BY_HAND } from '../command.ts';
-import { CSV_HEADER, csvLines } from '../csv-export.ts';
+import { CSV_HEADER, formatLeads } from '../csv-export.ts';
 import { IMPORT_FIELDS } from '../csv-import.ts';
 import { importFile } from '../import-leads.ts';
 import { CONTACT_HELP, readContact } from '../read-contact.ts';
@@ -208,7 +208,7 @@ async function writeLeads(deps: Dependencies, query: ExportLeadsQuery, hasMark =
   if (query.studioId !== '') await getStudio(deps, query.studioId);
   await print(`${hasMark ? '\uFEFF' : ''}${CSV_HEADER}`);
   for await (const { leads } of exportLeads(deps, query)) {
-    if (leads.length > 0) await print(csvLines(leads));
+    if (leads.length > 0) await print(formatLeads(leads));
     count += leads.length;
     showProgress(`${count} leads so far`);
   }

@@ -3,8 +3,8 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { describe, expect, test } from 'vitest';
-import { COLUMNS, CSV_HEADER, csvLines } from '../../operator/csv-export.ts';
-import { csvLeads, IMPORT_FIELDS } from '../../operator/csv-import.ts';
+import { COLUMNS, CSV_HEADER, formatLeads } from '../../operator/csv-export.ts';
+import { IMPORT_FIELDS, readCsvLeads } from '../../operator/csv-import.ts';
 import { newId, systemClock } from '../../src/domain/new-id.ts';
 import { openStore } from '../../src/store/open-store.ts';
 import { exportLeads } from '../../src/usecases/export-leads.ts';
@@ -44,7 +44,7 @@ async function aStudio() {
       const deps = { store: opened, clock: systemClock, newId };
       const pages = await Array.fromAsync(exportLeads(deps, { studioId: 's1', resumeToken: '' }));
       await opened.close();
-      const leads = leadsIn(CSV_HEADER + pages.map((page) => csvLines(page.leads)).join(''));
+      const leads = leadsIn(CSV_HEADER + pages.map((page) => formatLeads(page.leads)).join(''));
       return leads.toSorted((a, b) => (`${a.displayName}` < `${b.displayName}` ? -1 : 1));
     },
     cli,
@@ -295,7 +295,7 @@ test('a line without an idempotency key gets the key that earlier releases deriv
   const reading = { studioId: 's1', fields: new Map(), ignoresOthers: true, onIgnored: () => {} };
   const id = '01900000-0000-7000-8000-000000000001';
   const csv = `id,displayName,email,phone,note,fax\n${id},Ada,a@b.example,,x,1\n,Ada,,'+49 30 1,,\n4711,Ada,a@b.example,,,\n`;
-  const lines = await Array.fromAsync(csvLeads(Readable.from([Buffer.from(csv)]), reading));
+  const lines = await Array.fromAsync(readCsvLeads(Readable.from([Buffer.from(csv)]), reading));
   expect(lines.map((line) => 'lead' in line && line.lead.idempotencyKey)).toEqual(DERIVED_KEYS);
 });
 

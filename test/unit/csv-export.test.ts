@@ -1,7 +1,7 @@
 import { parse } from 'csv-parse/sync';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { CSV_HEADER, csvLines, defused, restored } from '../../operator/csv-export.ts';
+import { CSV_HEADER, disarm, formatLeads, restore } from '../../operator/csv-export.ts';
 import { readTexts } from '../../src/domain/lead-data.ts';
 import { newId } from '../../src/domain/new-id.ts';
 import { aLead, HARD_TEXTS, NOW, plus } from '../support/builders.ts';
@@ -22,16 +22,16 @@ describe('a cell of CSV', () => {
     ["'90s", "'90s"],
     ['1-2=3', '1-2=3'],
   ])('the text %j is written as the CSV cell %j', (text, cell) => {
-    expect(defused(text)).toBe(cell);
-    expect(restored(cell)).toBe(text);
+    expect(disarm(text)).toBe(cell);
+    expect(restore(cell)).toBe(text);
   });
 
   test('a CSV cell never starts like a formula, and can be restored exactly', () => {
     fc.assert(
       fc.property(someText, (text) => {
-        const cell = defused(text);
+        const cell = disarm(text);
         expect(FORMULA_STARTS).not.toContain(cell[0]);
-        expect(restored(cell)).toBe(text);
+        expect(restore(cell)).toBe(text);
       }),
     );
   });
@@ -55,13 +55,13 @@ test('another reader of RFC 4180 reads every text unchanged', () => {
     }),
   );
 
-  const records: Record<string, string>[] = parse(CSV_HEADER + csvLines(leads), { columns: true });
+  const records: Record<string, string>[] = parse(CSV_HEADER + formatLeads(leads), { columns: true });
 
   expect(CSV_HEADER).toBe(
     'id,studioId,displayName,email,phone,sourceId,note,stage,createTime,updateTime,enquiries,apiKeyId\r\n',
   );
   const read = records.map((record) =>
-    Object.fromEntries(Object.entries(record).map(([name, cell]) => [name, restored(cell)])),
+    Object.fromEntries(Object.entries(record).map(([name, cell]) => [name, restore(cell)])),
   );
   expect(read).toEqual(
     leads.map(({ id, studioId, displayName, contact, sourceId, note, enquiries, apiKeyId }) => ({

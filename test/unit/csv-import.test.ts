@@ -1,7 +1,7 @@
 import { Readable } from 'node:stream';
 import { describe, expect, test } from 'vitest';
-import { csvLeads, type ImportLine } from '../../operator/csv-import.ts';
-import { type CsvRecord, csvRecords } from '../../operator/csv-records.ts';
+import { type ImportLine, readCsvLeads } from '../../operator/csv-import.ts';
+import { type CsvRecord, readCsvRecords } from '../../operator/csv-records.ts';
 import { times } from '../support/builders.ts';
 
 const NOT_UTF8 = 'is not UTF-8: save the file in that encoding';
@@ -15,9 +15,9 @@ function inChunks(bytes: Buffer, size = Math.max(bytes.length, 1)): Readable {
 }
 
 const readLeads = (bytes: Buffer, size?: number): Promise<ImportLine[]> =>
-  Array.fromAsync(csvLeads(inChunks(bytes, size), READING));
+  Array.fromAsync(readCsvLeads(inChunks(bytes, size), READING));
 const listRecords = (text: string, size?: number): Promise<CsvRecord[]> =>
-  Array.fromAsync(csvRecords(inChunks(Buffer.from(text), size)));
+  Array.fromAsync(readCsvRecords(inChunks(Buffer.from(text), size)));
 
 const listNames = (lines: readonly ImportLine[]) =>
   lines.map((each) => ('lead' in each ? each.lead.displayName : each.fault));
