@@ -250,7 +250,7 @@ export class ClientConnections {
     const [closed, refused] = [this.#closed, this.#refused];
     if (closed > 0) this.#log.warn({ closed }, 'connections closed: their clients do not read the responses');
     if (refused > 0)
-      this.#log.warn({ refused }, 'connections refused: the maximum, or that of one address, is reached');
+      this.#log.warn({ refused }, 'connections refused: the maximum, or the share of one address, is reached');
     this.#closed = 0;
     this.#refused = 0;
   }
