@@ -29,10 +29,10 @@ test('an overloaded gateway sheds requests after routing them but before checkin
   const { port: gatewayPort, pathname } = new URL(path);
   const request = lines(`GET ${pathname} HTTP/1.1`, 'Host: a', `Authorization: ${headers.authorization}`, '');
   const callers = times(CALLERS, () => {
-    // Each request that the gateway gives up is followed by the next, until the test has seen a refusal.
+    // Each answer is followed by another request, until the test has seen a refusal.
     const socket = connect(Number(gatewayPort));
     socket.write(request.repeat(REQUESTS));
-    return socket.on('error', () => {}).resume();
+    return socket.on('error', () => {}).on('data', () => socket.write(request));
   });
 
   const withoutKey = async () => {
