@@ -54,7 +54,9 @@ export class Callers {
   /** CORE_TOKEN by its hash, with all roles; for a while also the former one. Excludes tokens that the callers file lists. */
   readonly #shared = new Map<string, KnownCaller>();
   /** The hash of the latest CORE_TOKEN. */
-  #newest: string | undefined;
+  #newest = '';
+  /** The timers that end former tokens, by hash. */
+  readonly #endings = new Map<string, NodeJS.Timeout>();
   readonly #isAuthenticationOff: boolean;
 
   /**
@@ -63,7 +65,7 @@ export class Callers {
    */
   constructor(token: Secret | undefined, entries: CallerEntries | undefined) {
     this.#isAuthenticationOff = token === undefined && entries === undefined;
-    if (token) this.#shared.set(tokenHash(token.reveal()), newKnownCaller(ANY_CALLER));
+    if (token) this.share(token);
     if (entries) this.replace(entries);
   }
 
@@ -72,12 +74,13 @@ export class Callers {
    * users have read the new one from their own copy of the file.
    */
   share(token: Secret): void {
-    const hash = tokenHash(token.reveal());
-    this.#newest = hash;
-    for (const former of this.#shared.keys()) {
-      // The former token may be the newest again.
-      setTimeout(() => former !== this.#newest && this.#unshare(former), FORMER_TOKEN_MS).unref();
+    const [former, hash] = [this.#newest, tokenHash(token.reveal())];
+    if (former !== hash && this.#shared.has(former)) {
+      this.#endings.set(former, setTimeout(() => this.#unshare(former), FORMER_TOKEN_MS).unref());
     }
+    // A former token may become the newest again.
+    clearTimeout(this.#endings.get(hash));
+    this.#newest = hash;
     if (!this.#known.has(hash) && !this.#shared.has(hash)) this.#shared.set(hash, newKnownCaller(ANY_CALLER));
   }
 

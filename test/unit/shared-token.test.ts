@@ -1,3 +1,4 @@
+import fc from 'fast-check';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { Secret } from '../../common/secret.ts';
 import { tokenHash } from '../../src/callers-file.ts';
@@ -6,11 +7,11 @@ import { Callers } from '../../src/rpc/callers.ts';
 // CORE_TOKEN, while its file changes.
 
 const MINUTE_MS = 60_000;
-const [A, B] = ['token-a-of-the-core', 'token-b-of-the-core'];
+const [A, B, C] = ['token-a-of-the-core', 'token-b-of-the-core', 'token-c-of-the-core'];
 const makeSecret = (token: string) => new Secret(token);
 const findCaller = (callers: Callers, token: string) =>
   callers.find({ authorization: `Bearer ${token}`, certificateSubject: undefined });
-const accepted = (callers: Callers) => [A, B].filter((token) => findCaller(callers, token));
+const accepted = (callers: Callers) => [A, B, C].filter((token) => findCaller(callers, token));
 
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
@@ -34,6 +35,26 @@ test('a replaced token that comes back stays valid', () => {
   expect(accepted(callers)).toEqual([A, B]);
   vi.advanceTimersByTime(MINUTE_MS);
   expect(accepted(callers)).toEqual([A]);
+});
+
+test('a token is valid while it is the newest and for five minutes after it was, in any order of changes', () => {
+  const change = fc.record({ token: fc.constantFrom(A, B, C), afterMinutes: fc.integer({ min: 0, max: 7 }) });
+  fc.assert(
+    fc.property(fc.array(change, { maxLength: 12 }), (changes) => {
+      const callers = new Callers(makeSecret(A), undefined);
+      const validUntil = new Map<string, number>([[A, Number.POSITIVE_INFINITY]]);
+      let now = 0;
+      let newest: string = A;
+      for (const { token, afterMinutes } of changes) {
+        now += afterMinutes;
+        vi.advanceTimersByTime(afterMinutes * MINUTE_MS);
+        expect(accepted(callers)).toEqual([A, B, C].filter((each) => (validUntil.get(each) ?? 0) > now));
+        validUntil.set(newest, now + 5).set(token, Number.POSITIVE_INFINITY);
+        newest = token;
+        callers.share(makeSecret(token));
+      }
+    }),
+  );
 });
 
 test('a shared token that the callers file lists has the roles of the file, in either order', () => {
