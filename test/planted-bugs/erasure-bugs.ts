@@ -14,6 +14,18 @@ export const ERASURE_BUGS: readonly PlantedBug[] = [
     patches: [{ file: SQLITE, text: 'original = NULL,', put: '' }],
   },
   {
+    name: 'deleted data is not overwritten in the file',
+    suite: REMAINS,
+    caughtBy: NO_BYTE,
+    patches: [
+      {
+        file: 'src/store/sqlite/open-database.ts',
+        find: "database.exec('PRAGMA secure_delete = ON');",
+        put: "database.exec('PRAGMA secure_delete = OFF');",
+      },
+    ],
+  },
+  {
     name: 'the time for retention follows a clock immediately',
     suite: 'test/unit/retention-lease.test.ts',
     caughtBy: 'retention time does not jump with a clock, however often cores start',
