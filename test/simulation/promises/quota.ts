@@ -2,6 +2,7 @@ import { type EventOf, type Span, when } from '../history.ts';
 import type { Count } from '../redis/redis-deployment.ts';
 import { ANSWERED_WITHIN_MS } from '../scenarios/requests.ts';
 import type { Simulation } from '../simulation.ts';
+import type { World } from '../world.ts';
 
 /** The quota of each key, and of all keys of a studio together. */
 export interface Quota {
@@ -22,8 +23,11 @@ const QUICK_MS = 300;
 
 type Request = EventOf<'request'>;
 
+/** The parts of a simulation that show what the quotas did. */
+type Observed = Pick<Simulation, 'history' | 'keyBySecret'> & { readonly world: Pick<World, 'counts'> };
+
 /** Compares the requests that the quotas admitted and refused with the limits in the responses of each key and studio. */
-export function quotaViolations(sim: Simulation, quota: Quota): string[] {
+export function quotaViolations(sim: Observed, quota: Quota): string[] {
   const lost = sim.history.of('disturbance').filter(({ loses }) => loses.includes('counts'));
   const isLostIn = (span: Span) => lost.some((each) => each.span.begin < span.end && span.begin < each.span.end);
   const requests = sim.history.of('request');
@@ -47,7 +51,8 @@ export function quotaViolations(sim: Simulation, quota: Quota): string[] {
     const counted = told.filter(isCounted);
     return [
       ...(limit ? causeless(sim, all, refused, [limit, quota.windowSeconds], isLostIn) : []),
-      ...atOddTimes(all.filter(isCounted), refused, isLostIn),
+      ...endedEarly(all.filter(isCounted), refused, isLostIn),
+      ...beyondWindow(counted, refused, isLostIn),
       ...(limit ? tooMany(counted, limit, quota.windowSeconds, isLostIn) : []),
     ];
   }
@@ -84,7 +89,7 @@ function countedTwice(sent: readonly Request[], counts: readonly Count[]): strin
 
 /** Returns refusals after fewer requests than the limit, in the window before and the last second of its refusals. */
 function causeless(
-  { history }: Simulation,
+  { history }: Observed,
   all: readonly Request[],
   refused: readonly Request[],
   [limit, windowSeconds]: readonly [number, number],
@@ -111,24 +116,39 @@ function causeless(
 const leftMs = ({ answer }: Request): number =>
   1000 * Number(/t=(\d+)/.exec(answer?.headers.get('ratelimit') ?? '')?.[1]);
 
-/** Returns requests that were admitted before `retry-after` had passed, and refusals with one beyond the rest of the window. */
-function atOddTimes(counted: readonly Request[], refused: readonly Request[], isLostIn: (span: Span) => boolean) {
-  return refused.flatMap(({ answer, span: { begin, end } }) => {
-    const untilMs = begin + 1000 * Number(answer?.headers.get('retry-after'));
+/** Returns the end of the time for which a request was refused; milliseconds. */
+const refusedUntilMs = ({ answer, span }: Request): number =>
+  span.begin + 1000 * Number(answer?.headers.get('retry-after'));
+
+const formatRefusal = (refusal: Request): string =>
+  `was refused at ${when(refusal.span)} for ${Math.round(refusedUntilMs(refusal) - refusal.span.begin)} ms`;
+
+/** Returns refusals after which a request was admitted before `retry-after` had passed, whatever window its response shows. */
+function endedEarly(counted: readonly Request[], refused: readonly Request[], isLostIn: (span: Span) => boolean) {
+  return refused.flatMap((refusal) => {
+    const { begin, end } = refusal.span;
+    const untilMs = refusedUntilMs(refusal);
     const early = counted.find(
       ({ span }) => span.begin > end && span.end < untilMs && !isLostIn({ begin, end: span.end }),
     );
-    const beyond = counted.find(({ span, ...request }) => {
+    return early ? [`${formatRefusal(refusal)}, and admitted at ${when(early.span)}`] : [];
+  });
+}
+
+/** Returns refusals with a `retry-after` beyond the rest of their window, according to earlier responses that show that window. */
+function beyondWindow(shown: readonly Request[], refused: readonly Request[], isLostIn: (span: Span) => boolean) {
+  return refused.flatMap((refusal) => {
+    const { begin, end } = refusal.span;
+    const beyond = shown.find(({ span, ...request }) => {
       const endMs = leftMs({ span, ...request });
       // The header has whole seconds, so the window may end up to one second earlier.
       const isOfSame = span.begin < begin && end < span.begin + endMs - 1000;
-      return isOfSame && untilMs > span.end + endMs + MAX_BEYOND_MS && !isLostIn({ begin: span.begin, end });
+      const isBeyond = refusedUntilMs(refusal) > span.end + endMs + MAX_BEYOND_MS;
+      return isOfSame && isBeyond && !isLostIn({ begin: span.begin, end });
     });
-    const what = `was refused at ${when({ begin, end })} for ${Math.round(untilMs - begin)} ms`;
-    return [
-      ...(early ? [`${what}, and admitted at ${when(early.span)}`] : []),
-      ...(beyond ? [`${what}, beyond the window of ${when(beyond.span)}, which ends in ${leftMs(beyond)} ms`] : []),
-    ];
+    return beyond
+      ? [`${formatRefusal(refusal)}, beyond the window of ${when(beyond.span)}, which ends in ${leftMs(beyond)} ms`]
+      : [];
   });
 }
 
