@@ -1,9 +1,7 @@
-import { OPTIONAL_TEXTS } from './capture-rules.ts';
-
 type Texts = Readonly<Record<string, unknown>>;
 
-/** The fields of a creation that the lead in its response repeats. */
-const REPEATED = ['displayName', ...OPTIONAL_TEXTS];
+/** The fields of a creation that the lead in its response repeats. `/v1` never adds one. */
+export const REPEATED = ['displayName', 'sourceId', 'note'];
 
 /**
  * Whether the lead belongs to the capture, and not to another request whose response came instead. The service changes

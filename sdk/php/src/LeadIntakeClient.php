@@ -6,7 +6,6 @@ namespace LeadIntake;
 
 use LeadIntake\Exception\LeadIntakeException;
 use LeadIntake\Internal\Call;
-use LeadIntake\Internal\CaptureRules;
 use LeadIntake\Internal\Check;
 use LeadIntake\Internal\Configuration;
 use LeadIntake\Internal\Repeated;
@@ -208,15 +207,12 @@ final class LeadIntakeClient
     private static function lead(#[\SensitiveParameter] array $lead): Lead
     {
         $id = self::member($lead, 'id');
-        $texts = [];
-        foreach (CaptureRules::OPTIONAL_TEXTS as $name) {
-            $texts[$name] = self::text($lead, $name);
-        }
         return new Lead(
-            ...$texts,
             id: Uuid::from($id) === null ? throw new \UnexpectedValueException('the id is not a UUID') : $id,
             displayName: self::text($lead, 'displayName') ?? '',
             stage: self::text($lead, 'stage') ?? '',
+            sourceId: self::text($lead, 'sourceId'),
+            note: self::text($lead, 'note'),
             createdAt: self::time($lead, 'createdAt'),
             updatedAt: self::time($lead, 'updatedAt'),
         );

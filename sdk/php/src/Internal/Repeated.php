@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace LeadIntake\Internal;
 
 /**
- * The fields of a creation that the lead in its response repeats.
+ * The fields of a creation that the lead in its response repeats. `/v1` never adds one.
  *
  * @internal
  */
@@ -32,7 +32,7 @@ final class Repeated
      */
     public static function other(#[\SensitiveParameter] array $lead, #[\SensitiveParameter] array $capture): ?string
     {
-        foreach (['displayName', ...CaptureRules::OPTIONAL_TEXTS] as $name) {
+        foreach (['displayName', 'sourceId', 'note'] as $name) {
             $value = $lead[$name] ?? null;
             $isDocumented = is_string($value) || array_key_exists($name, $lead) && $value === null && $name !== 'displayName';
             if ($isDocumented && self::inOneCase($name, $value) !== self::inOneCase($name, $capture[$name] ?? null)) {

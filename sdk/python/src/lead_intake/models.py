@@ -11,8 +11,8 @@ from typing import Any, Literal
 
 from ._capture_rules import BLANK, CAPTURE_RULES, OPTIONAL_TEXTS
 
-#: The texts of a creation that its lead repeats.
-_TEXTS = ("displayName", *OPTIONAL_TEXTS)
+#: The texts of a creation that its lead repeats. ``/v1`` never adds one.
+_TEXTS = ("displayName", "sourceId", "note")
 
 
 @dataclass(frozen=True)
@@ -49,9 +49,9 @@ class LeadCapture:
 
     def to_json(self) -> dict[str, Any]:
         """Returns the lead in the format of the API."""
-        texts = texts_of(self)
+        texts = {name: getattr(self, _attribute(name)) for name in OPTIONAL_TEXTS}
         return {
-            "displayName": texts.pop("displayName"),
+            "displayName": self.display_name,
             "contact": {"type": self.contact.type, "value": self.contact.value},
             **{name: value for name, value in texts.items() if value is not None and not is_blank(value)},
         }
@@ -228,8 +228,8 @@ def as_written(data: Mapping[str, Any]) -> dict[str, Any]:
     return written
 
 
-def texts_of(lead: LeadCapture | Lead) -> dict[str, Any]:
-    """Returns the texts that a creation and its lead have, by their names in the API."""
+def texts_of(lead: Lead) -> dict[str, Any]:
+    """Returns the texts that a lead repeats, by their names in the API."""
     return {name: getattr(lead, _attribute(name)) for name in _TEXTS}
 
 
