@@ -46,14 +46,17 @@ function formatRanges(characters: RegExp, written: Escape): string {
     .join('');
 }
 
-const INVISIBLE = '\\s\\p{Cc}\\p{Default_Ignorable_Code_Point}';
-
-/** Translates a pattern. Digits keep their class: languages differ only in those of the latest releases of Unicode. */
-const translated = ({ source }: RegExp, written: Escape): string =>
-  source
-    .replaceAll(INVISIBLE, () => formatRanges(new RegExp(`[${INVISIBLE}]`, 'u'), written))
-    .replaceAll('\\s\\p{Cc}', formatRanges(/[\s\p{Cc}]/u, written))
-    .replaceAll(/\[\\s\]/g, `[${formatRanges(/\s/, written)}]`);
+/**
+ * Translates a pattern. Digits keep their class: languages differ only in those of the latest releases of Unicode. Python searches
+ * only from the start of a text, and flags are lost.
+ */
+function translated({ source, flags }: RegExp, written: Escape): string {
+  if (!source.startsWith('^') || /[^u]/.test(flags))
+    throw new Error(`Begin /${source}/ with ^, without other flags than u`);
+  return source.replaceAll(/\[(\^?)(\\s(?:\\p\{\w+\})*)\]/g, (_, not, characters) => {
+    return `[${not}${formatRanges(new RegExp(`[${characters}]`, 'u'), written)}]`;
+  });
+}
 
 const phpPattern = (pattern: RegExp): string => `'/${translated(pattern, (hex) => `\\x{${hex}}`)}/Du'`;
 
