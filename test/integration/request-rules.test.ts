@@ -19,6 +19,7 @@ import {
 import { FieldOptionsSchema, FileDescriptorSetSchema } from '@bufbuild/protobuf/wkt';
 import { createValidator } from '@bufbuild/protovalidate';
 import { beforeAll, expect, onTestFinished, test } from 'vitest';
+import { BOUNDS, DATA_FIELDS, TEXT_FIELDS, type TextField } from '../../common/rules/field-rules.ts';
 import { MAX_RECORDED_REQUESTS, RECORDED_FIELDS } from '../../common/rules/request-log.ts';
 import { safeJson } from '../../src/rpc/routes.ts';
 import { framed, grpcCall, onStream } from '../security/http2-wire.ts';
@@ -44,7 +45,11 @@ const MEMBER = { ...STUDIO, memberId: 'owner' };
 const id = () => randomUUID();
 const inDays = (days: number) => new Date(Date.now() + days * 86_400_000).toISOString();
 const aContact = () => ({ email: `${id()}@example.org` });
-const aCreation = () => ({ idempotencyKey: id(), displayName: 'Ada', contact: aContact(), sourceId: id(), note: 'n' });
+const aLeadData = (ofText = (_: Exclude<TextField, 'sourceId'>) => 'x') => ({
+  ...Object.fromEntries(TEXT_FIELDS.map((field) => [field, field === 'sourceId' ? id() : ofText(field)])),
+  contact: aContact(),
+});
+const aCreation = () => ({ idempotencyKey: id(), ...aLeadData() });
 const aRange = () => ({ startTime: '2026-01-01T00:00:00Z', endTime: '2026-01-02T00:00:00Z' });
 /** Times near the ends of that range that differ by less than a stored millisecond. */
 const SLIVERS = ['2026-01-01T23:59:59.999999999Z', '2026-01-02T00:00:00.000000001Z', '2025-12-31T23:59:59.999999999Z'];
@@ -82,7 +87,7 @@ const REQUESTS: Readonly<Record<string, () => JsonObject>> = {
   'LeadIntakeService/ResendLeads': () => ({ ...STUDIO, pageToken: '', consumer: '', leadIds: [id()] }),
   'LeadIntakeService/UpdateLead': () => ({
     ...MEMBER,
-    lead: { id: id(), ...STUDIO, displayName: 'Ada', contact: aContact(), sourceId: id(), note: 'n' },
+    lead: { id: id(), ...STUDIO, ...aLeadData() },
     updateMask: 'displayName',
     expectedUpdateTime: inDays(0),
   }),
@@ -162,17 +167,7 @@ const COUNTS = [0, 20, 21, 100, 101, 500, 501];
 const OF_TYPES: Readonly<Record<string, readonly JsonValue[]>> = {
   'google.protobuf.Timestamp': MOMENTS,
   'google.protobuf.Duration': ['-1s', '-0.001s', '0s', '0.001s'],
-  'google.protobuf.FieldMask': [
-    '',
-    'status',
-    'regionCode',
-    'quotaLimit',
-    'displayName',
-    'contact',
-    'sourceId',
-    'note',
-    'id',
-  ],
+  'google.protobuf.FieldMask': ['', 'status', 'regionCode', 'quotaLimit', ...DATA_FIELDS, 'id'],
 };
 
 /** Returns values of a field at and around possible bounds. @param given its valid value, if it has one */
@@ -532,7 +527,7 @@ const OF_GATEWAYS: Readonly<Record<string, JsonObject>> = {
       traceparent: `00-${text(32, 'a')}-${text(16, 'a')}-01`,
       secretSha256: randomBytes(32).toString('base64'),
       createLead: {
-        ...{ idempotencyKey: UUID, displayName: text(160, '🦉'), sourceId: UUID, note: text(2000, '🦉') },
+        ...{ idempotencyKey: UUID, ...aLeadData((field) => text(BOUNDS[field].max, '🦉')) },
         contact: { email: `${text(252, '🦉')}@b` },
       },
     }),

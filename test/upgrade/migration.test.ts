@@ -7,8 +7,10 @@ import { DatabaseSync } from 'node:sqlite';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
 import { expect, onTestFinished, test, vi } from 'vitest';
+import { ADDED_TEXTS } from '../../src/domain/lead-data.ts';
 import { openStore } from '../../src/store/open-store.ts';
 import { openDatabase } from '../../src/store/sqlite/open-database.ts';
+import { toColumn } from '../../src/store/sqlite/rows.ts';
 import { times } from '../support/builders.ts';
 import { ROOT, temporaryFolder } from '../tools/processes.ts';
 import { testSize } from '../tools/test-size.ts';
@@ -57,6 +59,7 @@ const readContents = (path: string) =>
     for (const { display_name: name, note, api_key_id: _, ...row } of database
       .prepare('SELECT * FROM leads ORDER BY number')
       .iterate()) {
+      for (const text of ADDED_TEXTS) delete row[toColumn(text)];
       const texts =
         version === 9 ? [name ?? '""', note ?? 'null'].map((text) => JSON.parse(text as string)) : [name, note];
       digest.update(JSON.stringify(texts));
