@@ -46,16 +46,14 @@ function formatRanges(characters: RegExp, written: Escape): string {
     .join('');
 }
 
-/**
- * Translates a pattern. Digits keep their class: languages differ only in those of the latest releases of Unicode. Python searches
- * only from the start of a text, and flags are lost.
- */
+/** Translates a pattern, without its flags. Digits keep their class: languages differ only in those of the latest releases of Unicode. */
 function translated({ source, flags }: RegExp, written: Escape): string {
-  if (!source.startsWith('^') || /[^u]/.test(flags))
-    throw new Error(`Begin /${source}/ with ^, without other flags than u`);
-  return source.replaceAll(/\[(\^?)(\\s(?:\\p\{\w+\})*)\]/g, (_, not, characters) => {
+  const text = source.replaceAll(/\[(\^?)(\\s(?:\\p\{\w+\})*)\]/g, (_, not, characters) => {
     return `[${not}${formatRanges(new RegExp(`[${characters}]`, 'u'), written)}]`;
   });
+  const isAlike = source.startsWith('^') && !/[^u]/.test(flags) && !/\\[bsw]/i.test(text.replaceAll('[\\s\\S]', ''));
+  if (!isAlike) throw new Error(`/${source}/${flags} means something else in PHP or Python: see the other patterns`);
+  return text;
 }
 
 const phpPattern = (pattern: RegExp): string => `'/${translated(pattern, (hex) => `\\x{${hex}}`)}/Du'`;
