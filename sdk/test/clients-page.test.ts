@@ -8,6 +8,7 @@ import { promisify } from 'node:util';
 import { describe, expect, test } from 'vitest';
 import { describeWithTools } from '../../test/tools/commands.ts';
 import { ROOT } from '../../test/tools/processes.ts';
+import { CAPTURE_RULES } from '../capture-rules.ts';
 import formKeys from '../conformance/form-keys.json' with { type: 'json' };
 import { unknownKey } from './support/key-secret.ts';
 import { PYTHON_TOOL, pythonForTests } from './support/python.ts';
@@ -27,6 +28,11 @@ describe('the table of clients', () => {
       .map((file) => readFileSync(join(ROOT, 'sdk', file), 'utf8'))
       .join('\n');
   const namesIn = (cell: string) => [...cell.matchAll(/`([^`]+)`/g)].map(([, name = '']) => name);
+
+  test('the clients page says what each fault code means', () => {
+    const codes = Object.values(CAPTURE_RULES).flatMap((rules) => rules.map(([, , code]) => `\`${code}\``));
+    expect(codes.filter((code) => !page.includes(code))).toEqual([]);
+  });
 
   // @proves clients-11
   test('the clients page shows form keys of the conformance suite', () => {

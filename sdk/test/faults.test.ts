@@ -5,7 +5,7 @@ import { describeWithTools } from '../../test/tools/commands.ts';
 import { ROOT } from '../../test/tools/processes.ts';
 import { aServedService } from '../../test/tools/served-service.ts';
 import { asWritten } from '../as-written.ts';
-import { OPTIONAL_TEXTS } from '../capture-rules.ts';
+import { CAPTURE_RULES, OPTIONAL_TEXTS } from '../capture-rules.ts';
 import { faultCodesOf, faultsOf, type LeadCapture } from '../index.ts';
 import { POSTED_CAPTURES } from './support/posted-captures.ts';
 import { PYTHON_TOOL, pythonForTests } from './support/python.ts';
@@ -92,8 +92,8 @@ describe('in TypeScript', () => {
     const codes = listCodes(POSTED_CAPTURES);
     expect(listKeys(codes)).toEqual(listKeys(ofService));
     const all = Object.values(codes).flatMap((faults) => Object.values(faults).flat());
-    const ofTexts = ['malformed', 'wrong_length', 'no_email_address', 'has_white_space', 'too_few_digits', 'no_uuid'];
-    expect(new Set(all)).toEqual(new Set(ofTexts));
+    const ofTexts = Object.values(CAPTURE_RULES).flatMap((rules) => rules.map(([, , code]) => code));
+    expect(new Set(['not_visible', ...all])).toEqual(new Set(ofTexts));
     const strange = { displayName: 7, contact: { type: 'fax', value: '' }, colour: 'green' } as never;
     expect(faultCodesOf(strange)).toEqual({
       displayName: ['not_text'],
