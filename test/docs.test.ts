@@ -1,9 +1,12 @@
 import { existsSync, globSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { DATA_FIELDS, TEXT_FIELDS } from '../common/rules/field-rules.ts';
 import { SETTINGS, type SettingTraits } from '../common/settings-table.ts';
 import { gatewaySettings } from '../gateway/config.ts';
 import { openSite } from '../gateway/docs/site.ts';
+import { CSV_HEADER } from '../operator/csv-export.ts';
+import { LeadSchema } from '../proto/gen/leadintake/v1/lead_intake_pb.ts';
 import { relaySettings } from '../relay/config.ts';
 import { coreSettings } from '../src/config.ts';
 import { CLI } from './support/command-line.ts';
@@ -72,6 +75,17 @@ test('observability.md has a row for every metric, and no other', () => {
   const documented = rows.flatMap((cell) => [...cell.matchAll(/`([^`]+)`/g)].map(([, name]) => name));
   expect(metrics.length).toBeGreaterThan(20);
   expect(documented.toSorted()).toEqual(metrics.toSorted());
+});
+
+test('the reference pages list all fields of a creation, a correction and an export', () => {
+  const mask = DATA_FIELDS.map((field) => LeadSchema.field[field].name);
+  for (const [path, names] of [
+    ['docs/reference/command-line.md', CSV_HEADER.trim().split(',')],
+    ['docs/reference/rpc-api.md', mask],
+    ['proto/leadintake/v1/lead_intake.proto', mask],
+  ] as const)
+    expect(read(path).replaceAll(/\n(?: *\/\/)? */g, ' ')).toContain(`\`${names.join('`, `')}\``);
+  for (const field of TEXT_FIELDS) expect(read('docs/reference/contract.md')).toContain(`| **2.2.${field}** |`);
 });
 
 // @proves docs-1
