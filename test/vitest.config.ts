@@ -50,8 +50,7 @@ export default defineConfig({
         ? [project('fast', FAST, SHARED)]
         : [
             project('quick', QUICK, SHARED),
-            // Servers and deadlines make these wait even more.
-            project('together', TOGETHER, { ...SHARED, maxWorkers: 7 }),
+            project('together', TOGETHER, SHARED),
             ...Object.entries(APART).map(([name, { workers: maxWorkers, suites }], at) =>
               project(name, suites, { maxWorkers, sequence: { groupOrder: at + 1 } }),
             ),
