@@ -37,7 +37,7 @@ test('a replaced token that comes back stays valid', () => {
   expect(accepted(callers)).toEqual([A]);
 });
 
-test('a token is valid while it is the newest and for five minutes after it was, in any order of changes', () => {
+test('a token is valid while it is the newest and five minutes longer, in any order of changes', () => {
   const change = fc.record({ token: fc.constantFrom(A, B, C), afterMinutes: fc.integer({ min: 0, max: 7 }) });
   fc.assert(
     fc.property(fc.array(change, { maxLength: 12 }), (changes) => {
