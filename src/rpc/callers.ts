@@ -43,6 +43,8 @@ export interface Presented {
 interface KnownCaller {
   readonly caller: Caller;
   readonly withdraw: () => void;
+  /** Ends a former CORE_TOKEN. */
+  ending?: NodeJS.Timeout;
 }
 
 /** How long a replaced CORE_TOKEN stays valid; milliseconds. Kubernetes takes more than a minute to update a file everywhere. */
@@ -55,8 +57,6 @@ export class Callers {
   readonly #shared = new Map<string, KnownCaller>();
   /** The hash of the latest CORE_TOKEN. */
   #newest = '';
-  /** The timers that end former tokens, by hash. */
-  readonly #endings = new Map<string, NodeJS.Timeout>();
   readonly #isAuthenticationOff: boolean;
 
   /**
@@ -74,18 +74,19 @@ export class Callers {
    * users have read the new one from their own copy of the file.
    */
   share(token: Secret): void {
-    const [former, hash] = [this.#newest, tokenHash(token.reveal())];
-    if (former !== hash && this.#shared.has(former)) {
-      this.#endings.set(former, setTimeout(() => this.#unshare(former), FORMER_TOKEN_MS).unref());
-    }
+    const [newest, hash] = [this.#newest, tokenHash(token.reveal())];
+    const former = this.#shared.get(newest);
+    if (former && newest !== hash) former.ending = setTimeout(() => this.#unshare(newest), FORMER_TOKEN_MS).unref();
     // A former token may become the newest again.
-    clearTimeout(this.#endings.get(hash));
+    clearTimeout(this.#shared.get(hash)?.ending);
     this.#newest = hash;
     if (!this.#known.has(hash) && !this.#shared.has(hash)) this.#shared.set(hash, newKnownCaller(ANY_CALLER));
   }
 
   #unshare(hash: string): void {
-    this.#shared.get(hash)?.withdraw();
+    const shared = this.#shared.get(hash);
+    clearTimeout(shared?.ending);
+    shared?.withdraw();
     this.#shared.delete(hash);
   }
 

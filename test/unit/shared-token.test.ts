@@ -71,3 +71,13 @@ test('a shared token that the callers file lists has the roles of the file, in e
     undefined,
   ]);
 });
+
+test('a former token that the callers file listed meanwhile is valid again as the newest', () => {
+  const callers = new Callers(makeSecret(A), undefined);
+  callers.share(makeSecret(B));
+  callers.replace({ crm: { may: ['crm'], tokens: [{ sha256: tokenHash(A) }] } });
+  callers.replace({});
+  callers.share(makeSecret(A));
+  vi.advanceTimersByTime(5 * MINUTE_MS);
+  expect([accepted(callers), vi.getTimerCount()]).toEqual([[A], 0]);
+});
