@@ -18,7 +18,11 @@ async function reportOn({ call, capture, idempotencyKey = randomUUID(), ...reque
   if (call !== 'createLead') return { unsupported: 'it only creates leads' };
   if (request.cancelAfterMs !== undefined) return { unsupported: 'it cannot be cancelled' };
   // Environment variables cannot contain NUL.
-  const env = { LEAD_INTAKE_URL: request.baseUrl, LEAD_INTAKE_KEY: request.apiKey.replaceAll('\0', ' ') };
+  const env = {
+    LEAD_INTAKE_URL: request.baseUrl,
+    LEAD_INTAKE_KEY: request.apiKey.replaceAll('\0', ' '),
+    MAX_TIME: String(request.options.attemptTimeoutMs / 1000),
+  };
   const child = spawn(program, [...args, JSON.stringify(capture), idempotencyKey], {
     env: { ...process.env, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],

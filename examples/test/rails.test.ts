@@ -15,7 +15,7 @@ import { testRecipe, testRecipeOnServers } from '../../sdk/test/support/recipe-s
 import { expectToBeASender } from '../../sdk/test/support/senders.ts';
 import { queryFile, type WebsiteDatabase } from '../../sdk/test/support/website-databases.ts';
 import { commandsIn, describeWithTools, runCommands, watchCommands } from '../../test/tools/commands.ts';
-import { ROOT, type RunningProcess, sharedFolder } from '../../test/tools/processes.ts';
+import { ROOT, type RunningProcess, sharedFolder, temporaryFolder } from '../../test/tools/processes.ts';
 import { aServiceWithPackages } from '../../test/tools/served-packages.ts';
 import { freePort } from '../../test/tools/servers.ts';
 
@@ -371,10 +371,9 @@ const SERVERS = ['MariaDB', 'PostgreSQL'] as const;
 if (process.env.SOAK)
   // @proves leads-27
   describeWithTools([`${RAILS}; require "mysql2"; require "pg"'`], 'the recipe for Rails with its worker', () => {
-    const home = sharedFolder();
     testRecipeOnServers(service, SERVERS, SERVERS.length, async (database, settings, onTestFinished) => {
       const url = `http://127.0.0.1:${await freePort()}`;
-      const env = { HOME: home(), PORT: new URL(url).port, DATABASE_URL: toUrl(database), ...settings };
+      const env = { HOME: temporaryFolder(), PORT: new URL(url).port, DATABASE_URL: toUrl(database), ...settings };
       const { status, stderr } = await runCommands(commandsIn(page, 'rails-set-up'), {
         ...env,
         LEAD_INTAKE_URL: serviceUrl(),

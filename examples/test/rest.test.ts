@@ -34,11 +34,14 @@ function leadIn({ status, stdout, stderr }: Outcome) {
   return expectLead(JSON.parse(stdout).lead);
 }
 
-/** Copies a program with shorter pauses, so that the suite takes no minutes, and with more time for responses of a busy machine. */
+/** Copies a program with shorter pauses, so that the suite takes no minutes, and with a conversation's own timeout of an attempt. */
 function repeatingSooner(name: string, source: string): string {
   // Names the copy after the program, because the tests run concurrently.
   const copy = join(folder, `sooner-${name}`);
-  writeFileSync(copy, source.replace(/2 ?\*\* ?\$?attempt/, '0.4 * $&').replace('--max-time 10', '--max-time 60'));
+  writeFileSync(
+    copy,
+    source.replace(/2 ?\*\* ?\$?attempt/, '0.4 * $&').replace('--max-time 10', '--max-time $MAX_TIME'),
+  );
   return copy;
 }
 
@@ -114,7 +117,7 @@ for (const command of findCommands('rest').trim().split('\n')) {
     test(`the ${program} example passes every conversation that it can hold`, async () => {
       const [path = ''] = /examples\/\S+/.exec(command) ?? [];
       const copy = repeatingSooner(basename(path), readFileSync(join(ROOT, path), 'utf8'));
-      // 28 s are less than the deadline of a conversation, and more than the 15 s that curl waits in one.
+      // 28 s are less than the deadline of a conversation, and more than curl waits for a lost response and repeats.
       const driver = [process.execPath, 'examples/test/program-driver.ts', '28', program, copy];
       await expectToBeASender(driver, { ...CANNOT_HOLD, ...CANNOT[program], ...(program !== 'php' && IN_SOAK) });
     });

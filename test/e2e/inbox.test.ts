@@ -15,6 +15,13 @@ describeWithChromium('the inbox, in a browser', (open) => {
   const address = (key = '') => `${service.url}/docs/inbox${key && `#key=${key}`}`;
   const create = async (secret: string, changes: Record<string, unknown>) =>
     readLead(await service.post(secret, aCapture(changes)), 201);
+  /** Opens the inbox, which polls only when a test moves the clock: a slow machine adds no request. */
+  async function openWithPausedClock(): Promise<Page> {
+    const page = await open(address());
+    await page.clock.install();
+    await page.clock.pauseAt(Date.now() + 60_000);
+    return page;
+  }
   const names = (page: Page) => page.locator('.leads summary strong').allTextContents();
 
   // @proves docs-6
@@ -41,8 +48,7 @@ describeWithChromium('the inbox, in a browser', (open) => {
   test('the inbox forgets a key even while a request is in flight, and sends no more requests', async () => {
     const { secret } = await service.aStudioWithKey();
     await create(secret, { displayName: 'Grace Hopper' });
-    const page = await open(address());
-    await page.clock.install();
+    const page = await openWithPausedClock();
     await page.getByLabel('API key').fill(secret);
     await page.getByRole('button', { name: 'Show the leads' }).click();
     await page.getByText('Grace Hopper').first().waitFor();
@@ -80,16 +86,13 @@ describeWithChromium('the inbox, in a browser', (open) => {
   test('the inbox loads older leads, and drops them when new leads leave a gap', async () => {
     const { secret } = await service.aStudioWithKey();
     for (const number of times(27, (index) => index)) await create(secret, { displayName: `Lead ${number}` });
-    const page = await open(address());
-    await page.clock.install();
+    const page = await openWithPausedClock();
     await page.getByLabel('API key').fill(secret);
     await page.getByRole('button', { name: 'Show the leads' }).click();
     await page.getByRole('button', { name: 'Load older leads' }).click();
     await page.getByText('Lead 0').first().waitFor();
     expect(await names(page)).toEqual(times(27, (index) => `Lead ${26 - index}`));
     expect(await page.getByRole('button', { name: 'Load older leads' }).count()).toBe(0);
-    // On a slow machine a poll amid the creations would find less than half of the quota, and wait for the next window.
-    await page.clock.pauseAt(Date.now() + 60_000);
     for (const number of times(26, (index) => index)) await create(secret, { displayName: `Later ${number}` });
     await page.clock.fastForward(31_000);
     await page.getByText('Later 25').first().waitFor();
@@ -101,8 +104,7 @@ describeWithChromium('the inbox, in a browser', (open) => {
 
   test('the inbox leaves half of the quota to other clients', async () => {
     const { secret } = await service.aStudioWithKey();
-    const page = await open(address());
-    await page.clock.install();
+    const page = await openWithPausedClock();
     let requests = 0;
     page.on('response', (response) => {
       if (response.url().includes('/v1/')) requests += 1;
@@ -120,14 +122,10 @@ describeWithChromium('the inbox, in a browser', (open) => {
 
   test('the inbox keeps the end of the quota that the service has named when later reads fail', async () => {
     const { secret } = await service.aStudioWithKey();
-    const page = await open(address());
-    await page.clock.install();
+    const page = await openWithPausedClock();
     await page.getByLabel('API key').fill(secret);
     await page.getByRole('button', { name: 'Show the leads' }).click();
     await page.getByText('No lead yet').waitFor();
-    // Stops the clock after polls that are due, so that no further one succeeds.
-    await page.clock.pauseAt(Date.now() + 60_000);
-    await page.waitForLoadState('networkidle');
     await page.route('**/v1/**', (route) => route.abort());
     const shown = await page.locator('.quota').textContent();
     await page.clock.fastForward(31_000);
@@ -145,8 +143,7 @@ describeWithChromium('the inbox, in a browser', (open) => {
     const scopes = status === 403 ? [ApiKeyScope.LEADS_CREATE] : [ApiKeyScope.LEADS_READ];
     const { secret } = await service.aStudioWithKey({ scopes });
     if (status === 429) for (const _ of times(LIMIT, () => 0)) await service.get(secret);
-    const page = await open(address());
-    await page.clock.install();
+    const page = await openWithPausedClock();
     await page.route('**/v1/**', (route) => {
       if (status === 503) return route.fulfill({ status, headers: { 'retry-after': '7' }, body: 'busy' });
       return status === 0 ? route.abort() : route.continue();
