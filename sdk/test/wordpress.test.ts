@@ -366,7 +366,7 @@ describeIf(hasWordPress, 'the plugin for WordPress', REMEDY, () => {
       expect(await captures()).toHaveLength(1);
     });
 
-    // @proves plugin-4 bounds-130
+    // @proves plugin-4 bounds-130 bounds-229
     test('its form takes at most twenty leads an hour from one network, and stores no address', async () => {
       await store({ proxy: 'HTTP_X_FORWARDED_FOR' });
       // The clock is in the middle of an hour.
@@ -519,7 +519,7 @@ describeIf(hasWordPress, 'the plugin for WordPress', REMEDY, () => {
       expect(await call('exporters', 'ada@example.org')).toMatchObject({ data: [] });
     });
 
-    // @proves bounds-131 bounds-133
+    // @proves bounds-131 bounds-133 bounds-231
     test('at most 500 submissions are held, and their fields are erased a week after the delivery', async () => {
       const table = '_7x_lead_intake_submissions';
       const count = async (where: string) =>
@@ -1059,7 +1059,7 @@ describeIf(hasWordPress, 'the plugin for WordPress', REMEDY, () => {
       define({});
     });
 
-    // @proves plugin-9 bounds-132
+    // @proves plugin-9 bounds-132 bounds-230
     test('it is updated only with the package that the deployment in its settings describes', async () => {
       const zip = await makeZip(
         new Map(

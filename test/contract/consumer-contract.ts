@@ -278,6 +278,7 @@ export function consumerContract(damages: readonly Damage[], opened: () => Opene
       expect(await store.takeBackDeliveries(relay.number, named)).toBe(0);
     });
 
+    // @proves bounds-225
     test('changes set aside until a time are sent again then, in batches, whatever the clock does', async () => {
       const relay = await consumer();
       const leads = await Promise.all(times(150, () => created()));

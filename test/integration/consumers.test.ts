@@ -299,6 +299,7 @@ describe('a named consumer', () => {
     await expect(ended).rejects.toMatchObject({ code: Code.Canceled });
   });
 
+  // @proves bounds-226
   test('a consumer cannot set changes aside for too long, or take back changes without naming any', async () => {
     await create('relay');
     const retryTime = timestampFromMs(Date.now() + 8 * 86_400_000);
@@ -385,7 +386,7 @@ describe('a named consumer', () => {
       expect(await findCode(call())).toBe(Code.NotFound);
   });
 
-  // @proves bounds-66
+  // @proves bounds-66 bounds-224
   test('a consumer has a unique name and limited studios, and the number of consumers is limited', async () => {
     await create('relay', NOW, ['one']);
     expect((await create('relay', NOW, ['one'])).consumer?.name).toBe('relay');

@@ -263,6 +263,7 @@ describe('an item', () => {
   });
 });
 
+// @proves bounds-39
 describe('a message', () => {
   test.each([
     ['no items', 0],
@@ -305,7 +306,7 @@ describe('long pages', () => {
     expectFilledToTheBound(call);
   });
 
-  // @proves exchange-6 bounds-39
+  // @proves exchange-6 bounds-228
   test('pages are not read while the caller reads no results, and all arrive once it does', async () => {
     const own = await startTestCore({ CORE_METRICS_ADDRESS: '127.0.0.1:0' });
     const client = grpcCaller(`127.0.0.1:${own.port}`);

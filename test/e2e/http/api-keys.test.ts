@@ -99,6 +99,7 @@ test('a key is valid for at most 366 days', { tags: ['8.key-validity'] }, async 
 });
 
 // test/contract/api-key-contract.ts covers concurrent requests.
+// @proves bounds-227
 test('a studio has at most 20 live keys', { tags: ['8.api-keys'] }, async () => {
   const studio = await service.aStudioWithKey();
   await Promise.all(times(19, () => anotherKey(studio)));
