@@ -26,6 +26,7 @@ const STAYS_QUOTED: Readonly<Record<Delimiter, RegExp>> = {
 };
 
 const UNCLOSED = { fault: 'has a quote that nothing closes' };
+const UNCLOSED_FOR_TOO_LONG = { fault: `${UNCLOSED.fault} within ${MAX_RECORD_LENGTH} bytes` };
 const TOO_LONG = { fault: `is longer than ${MAX_RECORD_LENGTH} bytes` };
 
 /** Returns a line without its end, which may be missing or incomplete. */
@@ -53,7 +54,7 @@ export async function* readCsvRecords(input: Readable): AsyncGenerator<CsvRecord
     if (mayContinue && line > begin && STAYS_QUOTED[delimiter].test(withoutEnd(next))) continue;
     const record = next.length > MAX_RECORD_LENGTH ? TOO_LONG : cellsIn(withoutEnd(text), delimiter);
     if (mayContinue && record === UNCLOSED) continue;
-    const found = checked(record, delimiter);
+    const found = checked(record === UNCLOSED ? UNCLOSED_FOR_TOO_LONG : record, delimiter);
     if (found) yield { line: begin, ...found };
     [text, begin] = ['', line + 1];
   }
