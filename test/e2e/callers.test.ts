@@ -20,7 +20,7 @@ const SERVED = ['created: 201', 'read: 200', 'ready: 200'];
 const LONGER_THAN_FORMER_MS = 11_000;
 
 /** The pause of a caller between two requests, so that the processors have time for other suites. */
-const PAUSE_MS = 10;
+const PAUSE_MS = 50;
 
 /** Starts a core and a gateway that share a token, each with its own file, and counts requests that run throughout. */
 async function aSharedToken() {

@@ -10,6 +10,9 @@ import { freePort } from '../tools/servers.ts';
 
 const CALLERS = 8;
 
+/** The pause of a caller between two requests, so that the processors have time for other suites. */
+const PAUSE_MS = 100;
+
 /** The number of requests served between two restarts. */
 const SERVED_BETWEEN = 100;
 
@@ -51,7 +54,7 @@ describeWithHaproxy('behind HAProxy', () => {
           } catch (error) {
             failures.push(error);
           }
-          await sleep(40);
+          await sleep(PAUSE_MS);
         }
       });
       const untilMoreServed = async () => {
