@@ -49,20 +49,20 @@ export interface PageToRead {
 
 /** A lead that this or an earlier request created. */
 export interface Creation {
-  readonly body: Uint8Array;
+  readonly body: string;
   readonly leadId: string;
   readonly replayed: boolean;
 }
 
 /**
- * The core. Returns response bodies of the public API as bytes. Every method rejects with the Problem for the caller. The core
+ * The core. Returns response bodies of the public API as text. Every method rejects with the Problem for the caller. The core
  * authenticates the sender on every request, and confines it to its key's studio.
  */
 export interface CoreClient {
   authenticate(sender: Sender): Promise<AuthenticateApiKeyResponse>;
   createLead(sender: Sender, creation: LeadCreation): Promise<Creation>;
-  getLead(sender: Sender, leadId: string): Promise<Uint8Array>;
-  listLeads(sender: Sender, page: PageToRead): Promise<Uint8Array>;
+  getLead(sender: Sender, leadId: string): Promise<string>;
+  listLeads(sender: Sender, page: PageToRead): Promise<string>;
   /** Records requests, and returns how many the core skipped. @throws ConnectError */
   recordRequests(batch: RequestBatch): Promise<number>;
   /** Returns the number of pending requests of an operation, or of authentications if that is higher. */
@@ -174,9 +174,11 @@ function bearerIn({ outcome }: ExchangeResult): AuthenticateApiKeyResponse {
   return outcome.value;
 }
 
-function bodyIn({ outcome }: ExchangeResult): Uint8Array {
+/** Returns text, which Node writes together with the head of a response. Bytes would take a second write. */
+function bodyIn({ outcome }: ExchangeResult): string {
   if (outcome.case !== 'body') throw new Error(`unexpected outcome: ${outcome.case}`);
-  return outcome.value;
+  const { buffer, byteOffset, byteLength } = outcome.value;
+  return Buffer.from(buffer, byteOffset, byteLength).toString();
 }
 
 /** The reason to report when the health check fails with a code. */

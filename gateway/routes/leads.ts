@@ -83,10 +83,9 @@ export function leadRoutes(app: FastifyInstance): void {
  * Returns the core's body unchanged, for the handler to return. If a handler returned the reply, the framework would add a dozen listeners
  * for its end.
  */
-function asJson(reply: FastifyReply, body: Uint8Array): Buffer {
+function asJson(reply: FastifyReply, body: string): string {
   reply.type('application/json; charset=utf-8');
-  // A copy, because an unread response would otherwise retain the whole message that contained its body.
-  return Buffer.from(new Uint8Array(body).buffer);
+  return body;
 }
 
 /** A query string. A parameter that is given several times has a list of values. */
