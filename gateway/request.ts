@@ -63,7 +63,7 @@ export function addressFault(url: string): Problem | undefined {
   if (url.includes('#')) return FRAGMENT;
   try {
     // The router accepts a broken query and passes it on undecoded.
-    decodeURIComponent(url);
+    if (url.includes('%')) decodeURIComponent(url);
     return undefined;
   } catch {
     return BROKEN_ENCODING;
