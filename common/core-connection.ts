@@ -166,6 +166,12 @@ export class CoreToken {
 }
 
 /**
+ * The bytes that a core may send before this process has read earlier ones. HTTP/2's default is six pages of leads, after which a core would
+ * be idle until the gateway has sent those to its clients.
+ */
+const WINDOW_BYTES = 1024 * 1024;
+
+/**
  * The connections to a core, with workarounds for two bugs of connect-node and one of Node.
  *
  * A core announces that it stops. With no call in flight, connect-node then closes the connection with an error. It removes its error
@@ -194,7 +200,11 @@ export class CoreSessions extends Http2SessionManager {
     const all = { ...headers, ':authority': this.#authority };
     const stream = await this.#withTimeout(super.request(method, path, all, options));
     const { session } = stream;
-    if (session && !session.listeners('error').includes(ignoreError)) session.on('error', ignoreError);
+    if (session && !session.listeners('error').includes(ignoreError)) {
+      session.on('error', ignoreError);
+      session.setLocalWindowSize(WINDOW_BYTES);
+      session.settings({ initialWindowSize: WINDOW_BYTES });
+    }
     return stream;
   }
 

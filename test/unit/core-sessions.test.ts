@@ -31,6 +31,17 @@ test('a call that comes as the core closes its idle connection uses another conn
   expect(first.listenerCount('error')).toBeGreaterThan(0);
 });
 
+test('a core may send a megabyte before the caller has read any of it', async () => {
+  const { server, connections } = await aCore();
+  const sessions = new CoreSessions(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);
+  onTestFinished(() => sessions.abort());
+
+  await call(sessions);
+
+  await expect.poll(() => connections[0]?.remoteSettings.initialWindowSize).toBe(1024 * 1024);
+  await expect.poll(() => connections[0]?.state.remoteWindowSize).toBeGreaterThan(1_000_000);
+});
+
 // @proves connect-4
 test('a call made while the core is suspended reaches it after it resumes, or fails', async () => {
   const authority = await anAuthority('core-authority');
