@@ -45,6 +45,9 @@ const NOT_ACCEPTED = 'spans are dropped: their receiver does not accept them. Ch
 
 const W3C = new W3CTraceContextPropagator();
 
+/** A `traceparent` of a trace that is not sampled. Reading it here takes a tenth of the library's time. */
+const NOT_SAMPLED = /^00-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-[0-9a-f][02468ace]$/;
+
 /** The name of a sampler, as in OTEL_TRACES_SAMPLER, and the ratio for samplers that take one. */
 type Sampling = readonly [name: string, ratio: number];
 
@@ -68,8 +71,11 @@ export function createOtlpTracer(
     spanProcessors: [spans],
   });
   const tracer = provider.getTracer('lead-intake');
+  const isParentBased = sampling[0].startsWith('parentbased_');
   return {
-    begin(name, traceparent) {
+    begin(name, traceparent = '') {
+      const [, traceId, spanId] = (isParentBased && NOT_SAMPLED.exec(traceparent)) || [];
+      if (traceId && spanId) return unsentSpan({ traceId, spanId, traceFlags: TraceFlags.NONE });
       const span = tracer.startSpan(name, { kind: SpanKind.SERVER }, parseTraceparent(traceparent));
       return span.isRecording() ? sentSpan(tracer, span) : unsentSpan(span.spanContext());
     },
@@ -175,8 +181,8 @@ function unsentSpan(context: SpanContext): Span {
 const formatTraceparent = ({ traceId, spanId, traceFlags }: SpanContext): string =>
   `00-${traceId}-${spanId}-0${traceFlags & TraceFlags.SAMPLED}`;
 
-const parseTraceparent = (traceparent: string | undefined): Context =>
-  traceparent === undefined ? ROOT_CONTEXT : W3C.extract(ROOT_CONTEXT, { traceparent }, defaultTextMapGetter);
+const parseTraceparent = (traceparent: string): Context =>
+  traceparent === '' ? ROOT_CONTEXT : W3C.extract(ROOT_CONTEXT, { traceparent }, defaultTextMapGetter);
 
 const withoutUndefined = (attributes: Attributes) =>
   Object.fromEntries(Object.entries(attributes).filter((attribute) => attribute[1] !== undefined)) as Record<
