@@ -71,7 +71,6 @@ describe('a traceparent', () => {
     `00-${'0'.repeat(32)}-${SPAN_ID}-01`,
     `00-${'0'.repeat(32)}-${SPAN_ID}-00`,
     `00-${TRACE_ID}-${'0'.repeat(16)}-00`,
-    `00-${TRACE_ID}-${SPAN_ID}-00\n`,
     `ff-${TRACE_ID}-${SPAN_ID}-01`,
     `00-${TRACE_ID}-${SPAN_ID}-01\n${TRACE_ID}`,
   ])('an invalid traceparent starts a new trace: %j', async (traceparent) => {
