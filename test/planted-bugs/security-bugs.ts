@@ -34,8 +34,8 @@ export const SECURITY_BUGS: readonly PlantedBug[] = [
     patches: [
       {
         file: 'src/rpc/callers.ts',
-        find: 'this.#shared.set(hash, newKnownCaller(ANY_CALLER))',
-        put: 'this.#newest = hash',
+        find: '!this.#known.has(hash) && !this.#shared.has(hash)',
+        put: 'this.#shared.size === 0',
       },
     ],
   },
