@@ -8,7 +8,7 @@ import { format } from 'node:util';
 import { here, type Machine, SimulatedNode } from './machine/machine.ts';
 import type { Settings } from './settings.ts';
 
-/* The operator's commands, each on its own node with its own modules and `process`. */
+/* The operator's commands. Each runs on its own node, with its own modules and `process`. */
 
 /** The result of a command. */
 export interface CommandEnd {
@@ -23,7 +23,7 @@ const ROOT = pathToFileURL(join(import.meta.dirname, '../..')).href;
 /** The longest time between the start of a process and its first step; milliseconds. */
 const MAX_START_MS = 500;
 
-/** The type of a command's output, whatever the simulation's is: neither a regular file nor the null device. */
+/** What commands write to: neither a regular file nor the null device, wherever the simulation's own output goes. */
 const NO_FILE = openSync(import.meta.dirname, 'r');
 
 /** The `process` that the modules of a command see; other properties are Node's. */
@@ -81,20 +81,20 @@ function replaceProcess(): void {
 const sources = new Map<string, string>();
 
 /**
- * Loads the modules of the commands again if their importer's address has a tag, and tags them, too. Other modules have no
- * process state, so the processes of the service share them.
+ * Gives each command its own copies of the modules in `operator`: modules that a tagged module imports get its tag. Other
+ * modules have no process state, so all processes share them.
  */
-function loadAgainForMarked(): void {
+function loadOncePerCommand(): void {
   registerHooks({
     resolve(specifier, context, nextResolve) {
       const resolved = nextResolve(specifier, context);
-      const [, mark] = /\?(\d+)$/.exec(context.parentURL ?? '') ?? [];
+      const [, tag] = /\?(\d+)$/.exec(context.parentURL ?? '') ?? [];
       const isOwn = resolved.url.startsWith(`${ROOT}/operator/`);
-      return mark && isOwn ? { ...resolved, url: `${resolved.url}?${mark}` } : resolved;
+      return tag && isOwn ? { ...resolved, url: `${resolved.url}?${tag}` } : resolved;
     },
     load(url, context: LoadHookContext, nextLoad) {
-      const [file = url, mark] = url.split('?');
-      if (!mark || !file.endsWith('.ts')) return nextLoad(url, context);
+      const [file = url, tag] = url.split('?');
+      if (!tag || !file.endsWith('.ts')) return nextLoad(url, context);
       const source = sources.get(file) ?? stripTypeScriptTypes(String(nextLoad(file, context).source));
       sources.set(file, source);
       return { format: 'module', source, shortCircuit: true };
@@ -102,7 +102,7 @@ function loadAgainForMarked(): void {
   });
 }
 
-/** The operator's commands, as on a machine with access to the database. */
+/** Runs the operator's commands, as on a machine with access to the database. */
 export class CommandLine {
   readonly #machine: Machine;
   readonly #env: Settings;
@@ -112,16 +112,16 @@ export class CommandLine {
     this.#machine = machine;
     this.#env = env;
     replaceProcess();
-    loadAgainForMarked();
+    loadOncePerCommand();
   }
 
   /** @param endsAfterMs the time after which the command is killed; milliseconds */
   async run(args: readonly string[], endsAfterMs: number): Promise<CommandEnd> {
     const machine = this.#machine;
     this.#count += 1;
-    const mark = `?${this.#count}`;
-    const { addEveryCommand } = await machine.hold(import(`${ROOT}/operator/commands/every-command.ts${mark}`));
-    const { program } = await machine.hold(import(`${ROOT}/operator/commands/program.ts${mark}`));
+    const tag = `?${this.#count}`;
+    const { addEveryCommand } = await machine.hold(import(`${ROOT}/operator/commands/every-command.ts${tag}`));
+    const { program } = await machine.hold(import(`${ROOT}/operator/commands/program.ts${tag}`));
     const node = new SimulatedNode(`command-${this.#count}`, machine, true);
     const process = new Process(args, this.#env);
     processes.set(node, process);

@@ -1,11 +1,11 @@
 /** A contact of a lead, as sent. */
 export type ContactValue = { readonly type: 'email' | 'phone'; readonly value: string };
 
-/** The regions that studios change between; `none` is no region. */
+/** The regions that studios change between; `none`: the studio has no region. */
 export const REGIONS = ['DE', 'FR', 'GB', 'none'] as const;
 export type Region = (typeof REGIONS)[number];
 
-/** The normalized forms of a local number; `none` is the dialled form, by which it is compared in every region, too. */
+/** The normalized forms of a local number. `none` is the number as dialled, which is compared in every region, too. */
 const LOCAL_FORMS = { DE: '+49307654321', FR: '+33307654321', GB: '+44307654321', none: '0307654321' };
 
 /**
@@ -62,7 +62,7 @@ export function ownContact(personal: string, idempotencyKey: string): ContactVal
 /** Returns a contact in the form that calls of the CRM use. */
 export const inCall = ({ type, value }: ContactValue) => ({ value: { case: type, value } }) as const;
 
-/** Returns whether two contacts are surely, possibly or never the same in a studio that had these regions. */
+/** Tells whether two contacts are surely, possibly or never the same in a studio that had these regions. */
 export function sameness(
   a: ContactValue,
   b: ContactValue,
@@ -78,7 +78,7 @@ export function sameness(
   return equal.includes(true) ? (regions.length === 1 ? 'surely' : 'possibly') : 'never';
 }
 
-/** Returns the form by which addresses are compared, as far as the addresses above need it. */
+/** Normalizes an email address, as far as the addresses above need it. */
 const addressForm = (address: string): string =>
   address.replace('\u200b', '').replace('xn--bcher-kva', 'b\u00fccher').normalize('NFC').toLowerCase();
 

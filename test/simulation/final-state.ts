@@ -77,7 +77,7 @@ function creationsIn({ history }: Simulation, { id }: KnownStudio): SentLead[] {
   return [...new Map(sent.map((lead) => [JSON.stringify(lead), lead])).values()];
 }
 
-/** Makes requests of the studio possible again, except first ones with its sources in every second studio; returns the secret of a valid key. */
+/** Makes a studio accept requests again, and returns the secret of a valid key. Disables the sources of every second studio. */
 async function openStudio(sim: Simulation, studio: KnownStudio): Promise<string> {
   const { id: studioId } = studio;
   const { directory, apiKeys } = sim.crmAt(0);
@@ -86,7 +86,7 @@ async function openStudio(sim: Simulation, studio: KnownStudio): Promise<string>
     updateMask: { paths: ['status'] },
   });
   sim.put(`status of ${studioId}`, 'active');
-  // A creation with a disabled source is only replayed.
+  // With a disabled source, a creation gets its replay or a refusal.
   for (const id of sim.studios.indexOf(studio) % 2 === 0 ? studio.sourceIds : []) {
     await directory.putLeadSource({ leadSource: { studioId, id, name: 'Form', enabled: false } });
     sim.put(`source ${id} of ${studioId}`, 'disabled');
@@ -96,7 +96,7 @@ async function openStudio(sim: Simulation, studio: KnownStudio): Promise<string>
   sim.put(`role of ${memberId} in ${studioId}`, 'owner');
   const { apiKeys: keys } = await apiKeys.listApiKeys({ studioId, memberId });
   const living = keys.filter(({ revokeTime }) => revokeTime === undefined);
-  // A studio may have 20 keys that are not revoked: this makes room for one more.
+  // A studio may have 20 keys that are not revoked.
   if (living.length >= 20) await apiKeys.revokeApiKey({ studioId, memberId, apiKeyId: living[0]?.id ?? '' });
   return sim.makeKey(studio, memberId);
 }

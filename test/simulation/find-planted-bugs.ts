@@ -1,10 +1,9 @@
 /**
- * Measures how soon lives find faults: plants one bug at a time, and lives seed after seed until a promise is broken. Prints
- * a table whose last column has the first broken promise.
+ * Measures how soon lives find faults: plants one bug at a time, and runs the lives of one seed after another until a promise
+ * is broken. Prints a table whose last column has the first broken promise.
  *
- * `npm run soak:bugs [-- --only PATTERN] [--seconds 60] [--first-seed 1] [--steps 80]`: a pattern of the bugs' names. Steps
- * limit each plan, as in `npm run simulate`. Seconds are processor time for one bug; a life that has begun by then is lived
- * to its end.
+ * `npm run soak:bugs [-- --only PATTERN] [--seconds 60] [--first-seed 1] [--steps 80]`: PATTERN matches names of bugs. Steps
+ * limit each plan, as in `npm run simulate`. Seconds are processor time for one bug, after which no further life starts.
  */
 import { parseArgs } from 'node:util';
 import { ALL_BUGS, findDatabase } from '../planted-bugs/planted-bugs.ts';

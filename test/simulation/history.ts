@@ -1,7 +1,7 @@
 import type { LeadStage } from '../../src/domain/lead.ts';
 import type { ContactValue, Region } from './contacts.ts';
 
-/** The begin and end of something on the clock of the test; milliseconds. An end of Infinity means that it never ended. */
+/** When something began and ended, on the clock of the test; milliseconds. Infinity: it never ended. */
 export interface Span {
   readonly begin: number;
   readonly end: number;
@@ -74,7 +74,7 @@ export type Event = { readonly span: Span; readonly party: string } & (
       readonly updatedAt: string;
     }
   | {
-      /** The leads of a contact; all of them if `isWhole`. The studio has surely had these regions by then. */
+      /** The leads of a contact; all of them if `isWhole`. The studio had certainly had these regions before. */
       readonly kind: 'found';
       readonly studioId: string;
       readonly regions: readonly Region[];
@@ -126,7 +126,7 @@ export type Event = { readonly span: Span; readonly party: string } & (
   | { readonly kind: 'other'; readonly what: string }
 );
 
-/** The data that a disturbance may lose: the counters of the quota. */
+/** What a disturbance may lose: the counters of the quota. */
 export type Lost = 'counts';
 
 /** The requests that may fail in a disturbance: those through a named gateway, any or none. */
@@ -139,7 +139,7 @@ export type Operation =
   /** `walk` names the list that the page belongs to. */
   | { readonly name: 'list'; readonly walk: number; readonly page: number; readonly query: string };
 
-/** The outcome of a call or command: an answer; a refusal with its reason, which changed nothing; or unknown. */
+/** The outcome of a call or command: an answer, a refusal that changed nothing, or unknown. */
 export type Outcome<Answer> =
   | { readonly answer: Answer }
   | { readonly refused: string; readonly leadId: string | undefined }
@@ -183,7 +183,7 @@ export class History {
 
 /** Returns the possible values of a register during a span, given all writes to it. */
 export function possibleValues(puts: readonly EventOf<'put'>[], span: Span): ReadonlySet<string> {
-  const over = (each: EventOf<'put'>) =>
+  const isOverwritten = (each: EventOf<'put'>) =>
     puts.some((later) => later.isDone && later.span.begin > each.span.end && later.span.end < span.begin);
-  return new Set(puts.filter((each) => each.span.begin < span.end && !over(each)).map(({ value }) => value));
+  return new Set(puts.filter((each) => each.span.begin < span.end && !isOverwritten(each)).map(({ value }) => value));
 }

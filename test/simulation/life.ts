@@ -10,9 +10,9 @@ import { withMoreSteps } from './replica-set-scenarios.ts';
 /** The events of a life, and the broken promises. */
 export interface Life {
   readonly violations: readonly string[];
-  /** Observations that were too many to check. */
+  /** Groups of observations that were too large to check. */
   readonly unknown: readonly string[];
-  /** The share of the requests that may fail, because something on their path was disturbed. */
+  /** The share of requests that were allowed to fail, because something on their path was disturbed. */
   readonly excused: number;
   /** The actions and observations of each party, in order. */
   readonly story: string;
@@ -25,8 +25,8 @@ export interface Life {
   readonly lastEvents: readonly string[];
 }
 
-/** The longest time of a life on a busy machine, and its extension for each second of delays; milliseconds. */
-const LIVES_FOR_MS = 1_800_000;
+/** The timeout of a life on a busy machine, and what each second of delays adds to it; milliseconds. */
+const TIMEOUT_MS = 1_800_000;
 const PER_SECOND_MS = 500;
 
 /** The databases on which a life can run. */
@@ -45,15 +45,15 @@ export function simulatedPlanFrom(
   return database === 'mongodb' ? { ...plan, steps: withMoreSteps(seed, plan.steps, often) } : plan;
 }
 
-/** Returns the variables that plant a bug in a process. */
+/** Returns the environment variables that plant a bug in a process. */
 export const plantedBug = (name: string): Readonly<Record<string, string>> => ({
   PLANTED_BUG: name,
   NODE_OPTIONS: `--import=${new URL('../planted-bugs/plant-in-process.ts', import.meta.url)}`,
 });
 
 /**
- * Returns the variables with which a process loads sources changed by a diff like that of `git diff`. The files stay
- * unchanged.
+ * Returns the environment variables that make a process load the sources as a diff changes them (`git diff`). The files
+ * themselves stay unchanged.
  *
  * @throws Error when the diff does not apply
  */
@@ -66,7 +66,7 @@ export function changedBy(diff: string): Readonly<Record<string, string>> {
   return { ...plantedBug(''), PLANTED_FILES: folder };
 }
 
-/** Lives a life in its own process, so that no state of an earlier life remains. */
+/** Runs a life in its own process, so that no state of an earlier life remains. */
 export async function live(
   seed: number,
   plan: Plan,
@@ -96,11 +96,11 @@ export async function live(
       database,
     ];
     const delaysMs = plan.steps.reduce((sum, { afterMs }) => sum + afterMs, 0);
-    const timeoutMs = LIVES_FOR_MS + Math.ceil(delaysMs / 1000) * PER_SECOND_MS;
+    const timeoutMs = TIMEOUT_MS + Math.ceil(delaysMs / 1000) * PER_SECOND_MS;
     await promisify(execFile)(process.execPath, [...args, ...options], {
       env: { ...process.env, NODE_OPTIONS: '', TMPDIR: folder, ...env },
       timeout: timeoutMs,
-      // The product would treat another signal as a request to stop, and end successfully.
+      // The product would take another signal for a request to stop, and exit successfully.
       killSignal: 'SIGKILL',
     });
     return JSON.parse(readFileSync(lifeFile, 'utf8'));

@@ -7,7 +7,7 @@ import { Network, useNetwork } from './machine/network.ts';
 import { replaceNode } from './machine/replace-node.ts';
 
 /*
- * Lives one life in this process: `live.ts SEED PLAN LIFE` reads the plan from a file, and writes the events to another.
+ * Runs one life in this process: `live.ts SEED PLAN LIFE` reads the plan from a file, and writes the result to another.
  * `--database mongodb` uses a replica set, `--trace FILE` writes every event.
  */
 
@@ -36,7 +36,7 @@ const startWorld =
     : (await import('./simulated-world.ts')).startSimulatedWorld;
 watchEscapes();
 const faults: string[] = [];
-process.on('uncaughtException', (error) => faults.push(`an error that nothing catches: ${error.stack}`));
+process.on('uncaughtException', (error) => faults.push(`uncaught error: ${error.stack}`));
 
 const result = await machine
   .runUntil(
@@ -52,7 +52,7 @@ const life: Life = {
   violations: [
     ...result.violations,
     ...faults,
-    ...[...escapes].map(([place, times]) => `what happens depends on more than the seed, ${times} times: ${place}`),
+    ...[...escapes].map(([place, times]) => `${times} times, code depended on more than the seed: ${place}`),
   ],
   unknown: result.unknown,
   excused: result.excused,

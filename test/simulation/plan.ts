@@ -25,23 +25,23 @@ export interface Step extends Happening {
   readonly afterMs: number;
 }
 
-/** Everything that a seed determines about one simulation. */
+/** Everything that a seed determines about one life. */
 export interface Plan {
   readonly quota: Quota;
   readonly drainMs: number;
   readonly logLevel: string;
   /** The maximum age of connections to cores; milliseconds. */
   readonly connectionMs: number;
-  /** The share of time-consuming events of cores, gateways and commands, which take 1 to 300 ms. */
+  /** The share of events of cores, gateways and commands that take time: 1 to 300 ms. */
   readonly busyShare: number;
   readonly steps: readonly Step[];
 }
 
-/** An age so short that connections end many times, and one that outlasts most calls and faults; milliseconds. */
+/** An age at which connections end many times in a life, and one that outlasts most calls and faults; milliseconds. */
 const SHORT_MS = 1500;
 const LONG_MS = 60_000;
 
-/** The default settings, to which shrinking returns. */
+/** The usual settings, to which shrinking returns. */
 export const USUAL: Omit<Plan, 'steps'> = {
   quota: { limit: 1_000_000, windowSeconds: 60 },
   drainMs: 0,
@@ -69,7 +69,7 @@ const aStep = (happening: fc.Arbitrary<Happening>): fc.Arbitrary<Step> =>
     })
     .map(({ afterMs, happening }) => ({ afterMs, ...happening }));
 
-/** Returns a step; if a scenario is requested, every second step is of that one. */
+/** Chooses a scenario; with `often`, every second time that one on average. */
 function happeningWith(often: string | undefined, isLong: boolean): fc.Arbitrary<Happening> {
   const scenario = often === undefined ? undefined : SCENARIOS[often];
   if (!scenario) return weighted(SCENARIOS, isLong);
@@ -96,12 +96,12 @@ const aPlan = (length: number, isLong: boolean, often?: string): fc.Arbitrary<Pl
  * Returns the plan of a seed.
  *
  * @param length the maximum number of steps; a plan has at least half as many
- * @param hours how long the steps last in total; 0: as short as possible
+ * @param hours the total duration of the steps; 0: as short as possible
  * @param often a scenario that is every second step
  */
 export function planFrom(seed: number, length: number, hours = 0, often?: string): Plan {
   const [plan] = fc.sample(aPlan(length, hours > 0, often), { seed, numRuns: 1 });
-  if (!plan) throw new Error(`there is no plan of ${seed}`);
+  if (!plan) throw new Error(`seed ${seed} has no plan`);
   if (hours === 0) return plan;
   const { length: minLength } = plan.steps;
   const delay = fc.nat(Math.round((2 * hours * 3_600_000) / minLength));

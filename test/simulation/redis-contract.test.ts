@@ -28,7 +28,7 @@ describe('the simulated Redis', () => {
     redisUrl: () => simulated.url,
   });
 
-  /** States of a Redis that answers a ping but counts nothing, with the begin and the end of each. */
+  /** States of a Redis that answers a ping but counts nothing, with how each begins and ends. */
   const STATES: readonly [name: string, begin: (redis: RedisOnPort) => void, end: (redis: RedisOnPort) => void][] = [
     [
       'loads its data',

@@ -11,7 +11,7 @@ export interface RedisOnPort {
 /**
  * Starts a simulated Redis. The caller must stop its server.
  *
- * @param now its clock; by default that of this machine
+ * @param now its clock; by default the real one
  */
 export async function redisOnPort(now: () => number = Date.now): Promise<RedisOnPort> {
   const weather: Weather = { losses: 0, slowness: 0, refusal: undefined };

@@ -7,7 +7,7 @@ import { lasting } from './scenarios/choices.ts';
 import { aScenario, type Scenario } from './scenarios/scenario.ts';
 import type { World } from './world.ts';
 
-/* Scenarios of the Redis in which gateways count together. */
+/* Scenarios of the Redis that gateways share. */
 
 /** A world with such a Redis. */
 export interface RedisWorld extends World {
@@ -22,13 +22,13 @@ const REFUSALS = [
   'BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.',
 ];
 
-/** How long gateways take to reconnect to Redis, some after an attempt that began before; milliseconds. */
+/** How long gateways take to reconnect to Redis, if an attempt began just before it returned; milliseconds. */
 const CONNECTED_WITHIN_MS = REDIS_CONNECT_MS + 250;
 
 const span = lasting(50, 4000);
 const share = fc.constantFrom(0.05, 0.2, 0.5);
 
-/** A disturbance of Redis; one at a time. */
+/** Creates a scenario that disturbs Redis. Only one of them runs at a time. */
 const disturbance = <Choice>(
   [weight, what]: readonly [number, string],
   choice: fc.Arbitrary<Choice>,
@@ -41,18 +41,18 @@ const disturbance = <Choice>(
     choice,
     run: (sim, choice) => {
       const { redis } = sim.world as RedisWorld;
-      const words = `${what} ${JSON.stringify(choice)}`;
+      const description = `${what} ${JSON.stringify(choice)}`;
       const happen = async () => {
         await run(redis, choice);
-        while (!redis.isSettled()) await sleep(20);
-        // Gateways that have not noticed are ready, and refuse until they are reconnected.
+        while (!redis.isReady()) await sleep(20);
+        // A gateway that has not noticed yet reports ready, and then refuses requests until it has reconnected.
         await sleep(CONNECTED_WITHIN_MS);
       };
-      return sim.inTurn('redis', () => sim.disturb(words, losesCounts ? ['counts'] : [], happen, excuses));
+      return sim.inTurn('redis', () => sim.disturb(description, losesCounts ? ['counts'] : [], happen, excuses));
     },
   }) as Scenario;
 
-/** Changes the weather of Redis for a while. */
+/** Creates a scenario that changes the weather of Redis for a while. */
 const spell = (
   what: readonly [number, string],
   choice: fc.Arbitrary<Partial<RedisDeployment['weather']> & { readonly forMs: number }>,
@@ -93,7 +93,7 @@ export const REDIS_SCENARIOS: Readonly<Record<string, Scenario>> = {
   }),
 
   cutRedis: disturbance(
-    [2, 'Redis is cut off, with some gateways'],
+    [2, 'Redis is cut off from all but some gateways'],
     fc.record({ gateways: fc.subarray(['gateway 1', 'gateway 2']), forMs: span }),
     false,
     async (redis, { gateways, forMs }) => {

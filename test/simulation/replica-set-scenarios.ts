@@ -8,7 +8,7 @@ import { aScenario, type Scenario } from './scenarios/scenario.ts';
 import type { Simulation } from './simulation.ts';
 import type { World } from './world.ts';
 
-/* Scenarios of a replica set, beside kills and suspensions of its members. */
+/* Scenarios of a replica set, besides kills and suspensions of its members. */
 
 /** A replica set on a machine. */
 export interface SimulatedCluster {
@@ -25,14 +25,14 @@ export interface MongoWorld extends World {
   readonly cluster: SimulatedCluster;
 }
 
-/** The number of steps of a plan per such step. */
+/** The number of steps of a plan for each of these. */
 const STEPS_BETWEEN = 6;
 
 const MEMBERS = 3;
 
 const RETRYABLE = { ok: 0, errorLabels: ['RetryableWriteError'] };
 
-/** Replies of a server that executes nothing, some of which make a driver retry a write. */
+/** Replies of a server that does not execute the command. Some make a driver retry a write. */
 const REFUSALS = [
   { ...RETRYABLE, code: 91, codeName: 'ShutdownInProgress', errmsg: 'shutting down' },
   { ...RETRYABLE, code: 11600, codeName: 'InterruptedAtShutdown', errmsg: 'interrupted at shutdown' },
@@ -43,7 +43,7 @@ const REFUSALS = [
 
 const span = lasting(200, 6000);
 
-/** A disturbance of the replica set; one at a time. */
+/** Creates a scenario that disturbs the replica set. Only one of them runs at a time. */
 const disturbance = <Choice>(
   choice: fc.Arbitrary<Choice>,
   what: string,
@@ -53,14 +53,14 @@ const disturbance = <Choice>(
     weight: 2,
     choice,
     run: (sim: Simulation, choice) => {
-      const words = `${what} ${JSON.stringify(choice)}`;
+      const description = `${what} ${JSON.stringify(choice)}`;
       return sim.inTurn('replica set', () =>
-        sim.disturb(words, [], async () => run((sim.world as MongoWorld).cluster, choice)),
+        sim.disturb(description, [], async () => run((sim.world as MongoWorld).cluster, choice)),
       );
     },
   }) as Scenario;
 
-/** Changes the weather for a share of the commands for a while. */
+/** Creates a scenario that changes the weather for a share of the commands for a while. */
 const spell = (weather: 'losses' | 'slowness', what: string, shares: readonly number[]): Scenario =>
   disturbance(
     fc.record({ share: fc.constantFrom(...shares), forMs: span }),
@@ -73,7 +73,7 @@ const spell = (weather: 'losses' | 'slowness', what: string, shares: readonly nu
   );
 
 const REPLICA_SET_SCENARIOS: Readonly<Record<string, Scenario>> = {
-  stepDown: disturbance(fc.record({}), 'the primary steps down', ({ set }) => set.primary()?.stepDownInOrder()),
+  stepDown: disturbance(fc.record({}), 'the primary steps down', ({ set }) => set.primary()?.stepDownOnRequest()),
 
   cutPrimary: disturbance(
     fc.record({ cores: fc.subarray([0, 1]), forMs: span }),
@@ -116,7 +116,7 @@ const REPLICA_SET_SCENARIOS: Readonly<Record<string, Scenario>> = {
 /** The scenarios of a replica set and of the Redis beside it, by name. */
 export const MORE_SCENARIOS = { ...REPLICA_SET_SCENARIOS, ...REDIS_SCENARIOS };
 
-/** Returns the steps of a plan, with such scenarios in between. @param often one of them that is every second step */
+/** Returns the steps of a plan with these scenarios in between. @param often one of them that is every second step */
 export function withMoreSteps(seed: number, steps: readonly Step[], often?: string): Step[] {
   const asked = Object.entries(MORE_SCENARIOS).filter(([name]) => name === often);
   const happening = fc.oneof(

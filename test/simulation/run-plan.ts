@@ -20,18 +20,18 @@ import { Simulation } from './simulation.ts';
 import { formatTrace } from './trace.ts';
 import type { World } from './world.ts';
 
-/** The maximum duration of a simulation without the delays of its steps, and of one of hours; milliseconds. */
+/** The maximum duration of a life besides the delays of its steps, usually and if it is long; milliseconds. */
 const ENDS_WITHIN_MS = 150_000;
 const LONG_ENDS_WITHIN_MS = 4_200_000;
 
-/** A total delay from which a life has a deployment's settings, and its long-lived connections; milliseconds. */
+/** The total delay from which a life is long, and the age of connections in it, as in a deployment; milliseconds. */
 const LONG_MS = 600_000;
 const LONG_CONNECTION_MS = 300_000;
 
-/** The number of running and waiting disturbances above which no further step begins. */
+/** The number of running and waiting disturbances above which no step begins. */
 const MAX_IN_TURN = 3;
 
-/** The largest share of a life's requests that may fail, and the visitors that come until that is reached. */
+/** The largest share of a life's requests that may be excused, and the visitors that come until it is reached. */
 const MAX_EXCUSED = 1 / 3;
 const CALM = { callers: 3, forMs: 300 };
 
@@ -41,9 +41,9 @@ export type StartWorld = (settings: Settings) => Promise<World>;
 export interface PlanResult {
   /** A text for every broken promise. */
   readonly violations: readonly string[];
-  /** Observations that were too many to check. */
+  /** Groups of observations that were too large to check. */
   readonly unknown: readonly string[];
-  /** The share of the requests that may fail, because something on their path was disturbed. */
+  /** The share of requests that were allowed to fail, because something on their path was disturbed. */
   readonly excused: number;
   /** The actions and observations of each party, in order. */
   readonly trace: string;
@@ -77,10 +77,10 @@ export async function runPlan(
     await sim.begin().catch((error) => {
       throw new Error(`the simulation cannot begin: ${error}\n${world.outputs().join('\n')}`, { cause: error });
     });
-    const lived = liveThrough(sim, plan, { ...SCENARIOS, ...more }, isLong);
-    const isOver = await Promise.race([lived.then(() => true), sleep(endsWithinMs, false)]);
+    const run = runSteps(sim, plan, { ...SCENARIOS, ...more }, isLong);
+    const isOver = await Promise.race([run.then(() => true), sleep(endsWithinMs, false)]);
     if (!isOver) sim.history.fail(`the simulation has not ended after ${endsWithinMs} ms`);
-    const { violations, unknown } = isOver ? await lived : { violations: sim.history.violations, unknown: [] };
+    const { violations, unknown } = isOver ? await run : { violations: sim.history.violations, unknown: [] };
     return { violations, unknown, excused: shareExcused(sim), trace: formatTrace(sim.history, violations) };
   } finally {
     sim.end();
@@ -88,14 +88,14 @@ export async function runPlan(
   }
 }
 
-/** Sends visitors to the undisturbed service until at most a third of all requests may have failed. */
-async function liveCalmly(sim: Simulation): Promise<void> {
+/** Sends visitors to the undisturbed service until at most a third of all requests are excused. */
+async function sendVisitors(sim: Simulation): Promise<void> {
   await sim.untilServed();
   for (let seed = 0; shareExcused(sim) > MAX_EXCUSED; seed += 1) await visitors.run(sim, { ...CALM, seed });
 }
 
-/** Takes the steps of a plan, waits for their ends, and checks the observations. */
-async function liveThrough(
+/** Runs the steps of a plan, waits until they end, and checks the observations. */
+async function runSteps(
   sim: Simulation,
   { steps, quota }: Plan,
   scenarios: Readonly<Record<string, Scenario>>,
@@ -106,7 +106,7 @@ async function liveThrough(
   let last: (() => Promise<void>) | undefined;
   for (const { afterMs, name, choice } of steps) {
     if (afterMs > 0) await sleep(afterMs);
-    // Otherwise disturbances queue up, and all requests end before the second one begins.
+    // Otherwise disturbances would queue up, and all requests would end before the second one begins.
     while (sim.inTurnCount > MAX_IN_TURN) await sleep(5);
     const scenario = scenarios[name];
     if (!scenario || scenario.isPossible?.(sim) === false) continue;
@@ -115,7 +115,7 @@ async function liveThrough(
     else running.push(run());
   }
   await Promise.all(running);
-  await liveCalmly(sim);
+  await sendVisitors(sim);
   const finalLeads = await readFinalState(sim);
   const ofLeads = [...finalLeads].map(([studioId, leads]) => {
     const regions = new Set(sim.listPuts(`region of ${studioId}`).map(({ value }) => value as Region));

@@ -1,10 +1,10 @@
 import type { Plan } from './plan.ts';
 
 /**
- * Removes the parts of a plan that are not needed to break a promise: first ever smaller groups of steps, as in Zeller's
- * delta debugging, then unusual settings.
+ * Removes the parts of a plan that are not needed to break a promise: first smaller and smaller groups of steps (Zeller's
+ * delta debugging), then unusual settings.
  *
- * @param mayTry whether there is still time for another life
+ * @param mayTry whether there is time for another life
  */
 export async function shrinkPlan(
   found: Plan,

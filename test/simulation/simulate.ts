@@ -18,7 +18,7 @@ const SHOWN = 10;
 /** The folder of failure reports. */
 export const REPORTS: string = join(ROOT, '.test-report');
 
-/** The inputs that determine a life, beside the code. */
+/** The inputs that determine a life, besides the code. */
 interface Lived {
   readonly seed: number;
   readonly plan: Plan;
@@ -30,11 +30,11 @@ interface KeptPlan extends Lived {
   readonly database: Database;
 }
 
-/** The place of lives: SQLite by default, in processes with these variables. */
+/** Where lives run: on SQLite by default, in processes with these environment variables. */
 interface Where {
   readonly database?: Database;
   readonly env?: Readonly<Record<string, string>>;
-  /** The options that repeat such lives. */
+  /** The options that repeat these lives. */
   readonly again?: string;
 }
 
@@ -46,9 +46,9 @@ export interface Simulations {
 }
 
 /**
- * Lives one life after the other, several concurrently, until a promise is broken or the time is over.
+ * Runs lives, as many at once as there are processors, until a promise is broken or the time is over.
  *
- * @param plans in the order in which they are lived
+ * @param plans in the order in which they start
  * @param report receives a line after each life
  */
 export async function simulate(
@@ -61,7 +61,7 @@ export async function simulate(
   const all = { lives: 0, virtualMs: 0 };
   let failed: (Lived & { readonly life: Life }) | undefined;
   const waiting = plans[Symbol.iterator]();
-  const liveOn = async () => {
+  const runLives = async () => {
     while (!failed && performance.now() < end) {
       const { value, done } = waiting.next();
       if (done) return;
@@ -78,12 +78,12 @@ export async function simulate(
       if (life.violations.length > 0) failed ??= { seed, plan, life };
     }
   };
-  await Promise.all(Array.from({ length: availableParallelism() }, liveOn));
-  return { ...all, failure: failed && (await shortest(failed, where)) };
+  await Promise.all(Array.from({ length: availableParallelism() }, runLives));
+  return { ...all, failure: failed && (await reportShortest(failed, where)) };
 }
 
-/** Writes the shortest known plan that breaks a promise, and describes its life. */
-async function shortest(
+/** Shortens a plan that breaks a promise, stores it, and describes its life. */
+async function reportShortest(
   { seed, plan, life }: Lived & { readonly life: Life },
   { database = 'sqlite', env = {}, again = '' }: Where,
 ): Promise<string> {
@@ -104,11 +104,11 @@ async function shortest(
   return [
     first,
     '',
-    `seed ${seed} breaks promises at commit ${commit}; \`npm run simulate -- --database ${database} --seed ${seed}${again}\` shows it again,`,
-    `and \`npm run simulate -- --plan ${file}\` its shortest known plan, also when seeds make other plans`,
+    `seed ${seed} breaks promises at commit ${commit}; \`npm run simulate -- --database ${database} --seed ${seed}${again}\` repeats that,`,
+    `and \`npm run simulate -- --plan ${file}\` runs its shortest known plan, even when seeds make other plans`,
     ...others,
     '',
-    `a plan of ${steps.length} steps that does: ${JSON.stringify(settings)}`,
+    `that plan has ${steps.length} steps and these settings: ${JSON.stringify(settings)}`,
     ...steps.map((step) => JSON.stringify(step)),
     '',
     shown.story,
@@ -118,7 +118,7 @@ async function shortest(
   ].join('\n');
 }
 
-/** Returns the commit of the code, and whether files differ from it. */
+/** Describes the commit of the code, and whether files differ from it. */
 function currentCommit(): string {
   const words = ['describe', '--always', '--abbrev=40', '--exclude=*', '--dirty=, changed'];
   try {
@@ -129,9 +129,9 @@ function currentCommit(): string {
 }
 
 /**
- * Generates the plans of a seed and the next ones.
+ * Generates the plans of consecutive seeds.
  *
- * @param hours how long the steps of each life last in total; 0: as short as possible
+ * @param hours the total duration of the steps of each life; 0: as short as possible
  * @param often a scenario that is every second step
  */
 export function* plansFrom(
@@ -144,7 +144,7 @@ export function* plansFrom(
   for (let seed = first; ; seed += 1) yield { seed, plan: simulatedPlanFrom(seed, steps, database, hours, often) };
 }
 
-/** Lives the life of a plan once, and prints all of it. */
+/** Runs the life of a plan once, and prints all of it. */
 async function show({ seed, plan }: Lived, where: Where, options: readonly string[]): Promise<void> {
   const { violations, events, story } = await live(seed, plan, { ...where, options });
   const verdict = violations.length > 0 ? violations : ['every promise is kept'];
@@ -169,9 +169,10 @@ if (import.meta.main) {
   const { seed, seconds, steps, hours, trace, scenario, bug } = values;
   const options = trace ? ['--trace', trace] : [];
   const database = DATABASES.find((each) => each === values.database);
-  if (!database) throw new Error(`--database is one of ${DATABASES.join(', ')}`);
+  if (!database) throw new Error(`--database must be one of ${DATABASES.join(', ')}`);
   const names = Object.keys({ ...SCENARIOS, ...(database === 'mongodb' && MORE_SCENARIOS) });
-  if (scenario !== undefined && !names.includes(scenario)) throw new Error(`--scenario is one of ${names.join(', ')}`);
+  if (scenario !== undefined && !names.includes(scenario))
+    throw new Error(`--scenario must be one of ${names.join(', ')}`);
   const again = Object.entries({ scenario, bug })
     .flatMap(([name, value]) => (value ? [` --${name} ${value}`] : []))
     .join('');
@@ -182,7 +183,7 @@ if (import.meta.main) {
     const kept: KeptPlan = JSON.parse(readFileSync(values.plan, 'utf8'));
     const commit = currentCommit();
     if (kept.commit !== commit)
-      console.log(`it broke a promise at commit ${kept.commit}, and is lived at ${commit}, where more may differ`);
+      console.log(`this plan broke a promise at commit ${kept.commit}; it now runs at ${commit}, which may differ`);
     await show(kept, { database: kept.database, env }, options);
   } else if (seed !== undefined && options.length > 0) await show(plans.next().value, { database, env }, options);
   else {

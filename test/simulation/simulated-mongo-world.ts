@@ -1,4 +1,4 @@
-// This must load before any life, which would otherwise load it for an address of MongoDB.
+// Loads before any life, which would otherwise load it when it reads an address of MongoDB.
 import '../../src/store/mongo/mongo-store.ts';
 import { startBalancer } from '../support/balancer.ts';
 import { type CoreClients, connectToCore } from '../support/core-clients.ts';
@@ -22,7 +22,7 @@ const PORTS = {
 /** The interval of the load balancer's probes; milliseconds. */
 const PROBE_MS = 500;
 
-/** Options with weaker guarantees than the service promises, which it must ignore. */
+/** Address options that ask for weaker guarantees than the service promises, and that it must ignore. */
 const WEAK_GUARANTEES = 'w=0&journal=false&readConcernLevel=local&readPreference=secondaryPreferred';
 
 /** Starts two cores behind a load balancer and two gateways on a machine, on a replica set of three members and a Redis. */
@@ -75,7 +75,7 @@ export async function startSimulatedMongoWorld(
     databaseUrl: `${set.url('leads')}&${WEAK_GUARANTEES}`,
     corePorts: PORTS.cores,
     gatewayPorts: PORTS.gateways,
-    portToCores: balanced,
+    portToCores: startCoreBalancer,
     others,
     unexpectedEnds,
   });
@@ -103,8 +103,8 @@ export async function startSimulatedMongoWorld(
   };
 }
 
-/** Starts a load balancer before the cores. */
-async function balanced(findToken: () => string): Promise<number> {
+/** Starts a load balancer in front of the cores, and returns its port. */
+async function startCoreBalancer(findToken: () => string): Promise<number> {
   // Reuses connections, because new ones would dominate the events of an idle system.
   const cores = new Map<string, CoreClients>();
   const isServing = async (url: string) => {

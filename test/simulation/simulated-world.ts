@@ -22,7 +22,7 @@ type Start = (settings: Settings) => Promise<Running>;
 export class SimulatedPart implements Part {
   readonly name: string;
   readonly nodes: SimulatedNode[] = [];
-  /** Whether it counts in memory. */
+  /** Whether its counts are in memory, and are lost with the process. */
   readonly losesCounts: boolean;
   clockErrorMs = 0;
   readonly #machine: Machine;
@@ -100,14 +100,14 @@ export interface Deployment {
   readonly databaseUrl: string;
   readonly corePorts: readonly number[];
   readonly gatewayPorts: readonly number[];
-  /** Returns the port that leads to the cores; called on the node of the network, before there is a token. */
-  portToCores(tokenOf: () => string): Promise<number>;
+  /** Returns the port that leads to the cores. Called on the node of the network, before there is a token. */
+  portToCores(findToken: () => string): Promise<number>;
   /** The parts other than the product that can fail. */
   readonly others?: readonly Part[];
   readonly unexpectedEnds: string[];
 }
 
-/** Starts cores and gateways on a machine, with a proxy before all cores and one before each gateway. */
+/** Starts cores and gateways on a machine, with one proxy in front of all cores and one in front of each gateway. */
 export async function startDeployment(machine: Machine, more: Settings, deployment: Deployment): Promise<World> {
   const { databaseUrl, corePorts, gatewayPorts, others = [], unexpectedEnds } = deployment;
   const network = new SimulatedNode('network', machine);
@@ -139,9 +139,9 @@ export async function startDeployment(machine: Machine, more: Settings, deployme
       const numbered = ports.length === 1 ? name : `${name} ${index + 1}`;
       return new SimulatedPart(numbered, machine, settingsAt(`${port}`), start, failed);
     });
-  const { CORE_TOKEN: _, ...ofGateways } = settings;
+  const { CORE_TOKEN: _, ...gatewaySettings } = settings;
   const gateways = makeParts('gateway', gatewayPorts, startGatewayWith, (port) => ({
-    ...ofGateways,
+    ...gatewaySettings,
     GATEWAY_PORT: port,
     CORE_TOKEN_FILE: files.gatewayToken,
   }));

@@ -11,14 +11,14 @@ import { DATABASES, type Database, live, plantedBug, simulatedPlanFrom } from '.
 import { type Plan, USUAL } from './plan.ts';
 import { plansFrom, REPORTS, simulate } from './simulate.ts';
 
-/** The duration of random lives on all databases together, a third of it in lives of two hours; seconds. Otherwise only the first seeds are lived. */
+/** How long random lives run on all databases together; seconds. A third of that is lives of two hours. 0: only the first seeds. */
 const SECONDS = testSize('SIMULATION_SECONDS', { usual: 0, soak: 2400 });
 
 /** The first seeds, and the maximum number of steps of their lives. On MongoDB a step takes twice the processor time. */
 const [FIRST_SEEDS, FIRST_STEPS] = [[1, 2], 20];
 const [SEED_ON_MONGODB, STEPS_ON_MONGODB] = [5, 12];
 
-/** The maximum number of steps of a plan, and of a plan that the command lives twice. */
+/** The maximum number of steps of a plan, and of the plan that the command runs twice. */
 const STEPS = 80;
 const FEWER_STEPS = 5;
 
@@ -39,32 +39,32 @@ const refuseInserts = {
 
 const moveFiles = (isStopped: boolean) => ({ afterMs: 500, name: 'moveFilesAway', choice: { isStopped, forMs: 300 } });
 
-const setBack = (choice: object) => ({
+const restoreTwice = (choice: object) => ({
   afterMs: 0,
   name: 'setDatabaseBack',
   choice: { sleeps: false, isServing: true, killedAfterMs: 0, ...choice },
 });
 
-const usually = (...steps: Plan['steps']): Plan => ({ ...USUAL, steps });
+const aPlan = (...steps: Plan['steps']): Plan => ({ ...USUAL, steps });
 
-/** Rare lives: the event, the database and the plan. A database is set back at the end of a life. */
+/** Rare lives: what happens, the database and the plan. A restore comes at the end of a life. */
 const LIVES: readonly (readonly [what: string, database: Database, plan: Plan])[] = [
   [
-    'files are moved away from a core that stops, and from one that is killed; a database is set back twice under a copy that follows',
+    'files are moved away twice, and the database is restored twice',
     'sqlite',
-    usually(
+    aPlan(
       visitors(0, 2, 1000),
       moveFiles(true),
       visitors(500, 2, 600),
       moveFiles(false),
       visitors(500, 2, 600),
-      setBack({ killedAfterMs: 600 }),
+      restoreTwice({ killedAfterMs: 600 }),
     ),
   ],
   [
-    'a core erases what a studio no longer keeps; a database is set back twice under a copy that sleeps, before the core starts',
+    'retention erases leads, and a stopped database is restored',
     'sqlite',
-    usually({ afterMs: 0, name: 'outliveRetention', choice: {} }, setBack({ sleeps: true, isServing: false }), {
+    aPlan({ afterMs: 0, name: 'outliveRetention', choice: {} }, restoreTwice({ sleeps: true, isServing: false }), {
       afterMs: 330_000,
       name: 'setClock',
       choice: { clock: 0, ahead: 0 },
@@ -73,9 +73,9 @@ const LIVES: readonly (readonly [what: string, database: Database, plan: Plan])[
   ...(process.env.SOAK ? ['killed', 'suspended'] : ['suspended']).map(
     (how) =>
       [
-        `a replica set serves without a member that is ${how}`,
+        `a replica set has a member that stays ${how}`,
         'mongodb',
-        usually(
+        aPlan(
           visitors(0, 3, 800),
           { afterMs: 500, name: 'loseMember', choice: { isPrimary: true, how } },
           visitors(500, 3, 800),
@@ -86,34 +86,34 @@ const LIVES: readonly (readonly [what: string, database: Database, plan: Plan])[
   ),
 ];
 
-/** The number of seeds that are tried for a planted bug, because any change of the product changes the life of a seed. */
+/** The number of seeds tried for a planted bug; any change of the product changes the lives of seeds. */
 const SEEDS_FOR_A_BUG = 5;
 
-/** A bug that callers see on each database, and more bugs in a soak. `npm run soak:bugs` tries all. */
-const BUGS: readonly (readonly [bug: string, database: Database, planOf: (seed: number) => Plan])[] = [
-  ['the contact is checked before the idempotency key', 'sqlite', (seed) => usually(visitors(0, 2, 300, seed))],
+/** One bug on each database, and more bugs in a soak. `npm run soak:bugs` tries all. */
+const BUGS: readonly (readonly [bug: string, database: Database, makePlan: (seed: number) => Plan])[] = [
+  ['the contact is checked before the idempotency key', 'sqlite', (seed) => aPlan(visitors(0, 2, 300, seed))],
   [
     'an insert that fails as a whole is reported as created',
     'mongodb',
-    (seed) => usually(visitors(0, 4, 400, seed), refuseInserts),
+    (seed) => aPlan(visitors(0, 4, 400, seed), refuseInserts),
   ],
 ];
 
-const BUGS_OF_A_SOAK: typeof BUGS = [
+const MORE_BUGS: typeof BUGS = [
   [
     'an acknowledgement of an older revision removes a newer one',
     'sqlite',
-    (seed) => usually(visitors(0, 4, 1500, seed)),
+    (seed) => aPlan(visitors(0, 4, 1500, seed)),
   ],
   [
     'a commit into a file that was removed is acknowledged until the next check',
     'sqlite',
-    (seed) => usually(visitors(0, 2, 1000, seed), moveFiles(false), visitors(500, 2, 600, seed)),
+    (seed) => aPlan(visitors(0, 2, 1000, seed), moveFiles(false), visitors(500, 2, 600, seed)),
   ],
   [
     'leads of a restored database come at revisions that clocks ahead had given before',
     'sqlite',
-    () => usually(setBack({})),
+    () => aPlan(restoreTwice({})),
   ],
 ];
 
@@ -133,7 +133,7 @@ const simulating = (...args: readonly string[]) =>
   promisify(execFile)(process.execPath, [join(import.meta.dirname, 'simulate.ts'), ...args], { cwd: ROOT });
 
 // @proves world-1
-test('the command lives a seed twice, equal byte by byte, and prints its events', {
+test('the command repeats a seed byte by byte, and prints its events', {
   timeout: 1_800_000,
 }, async () => {
   const file = join(temporaryFolder(), 'events.txt');
@@ -174,7 +174,7 @@ test.each(SECONDS > 0 ? DATABASES : (['sqlite'] as const))(
       if (failure) {
         const file = join(REPORTS, `simulation-${database}.txt`);
         writeFileSync(file, failure);
-        expect.fail(`${failure.slice(0, 2000)}\nthe whole story is in ${file}`);
+        expect.fail(`${failure.slice(0, 2000)}\nthe whole report is in ${file}`);
       }
       expect(new Set(traces).size).toBe(lives);
       expect(lives).toBeGreaterThanOrEqual(SECONDS > 0 ? 1 : first.length);
@@ -190,7 +190,7 @@ test.each(LIVES)('every promise is kept while %s', { timeout: 900_000 }, async (
   expect((await live(1, plan, { database })).violations).toEqual([]);
 });
 
-test('a planted bug breaks a promise, and the shortened plan is stored and lived again', {
+test('a planted bug breaks a promise, and the shortened plan is stored and run again', {
   timeout: 900_000,
 }, async () => {
   const [file, line] = ['src/usecases/read-leads.ts', "  if (lead === null) throw new Refusal('LEAD_NOT_FOUND');"];
@@ -217,7 +217,7 @@ test('a planted bug breaks a promise, and the shortened plan is stored and lived
   const unheard = { ...kept, plan: { ...kept.plan, logLevel: 'unheard of' } };
   writeFileSync(plan, JSON.stringify({ commit: 'of long ago', ...unheard }));
   const other = await simulating('--plan', plan).catch((end) => end);
-  expect(other.stdout).toContain(`it broke a promise at commit of long ago, and is lived at ${commit}`);
+  expect(other.stdout).toContain(`this plan broke a promise at commit of long ago; it now runs at ${commit}`);
   expect(other).toMatchObject({ code: 1, stdout: expect.stringMatching(/^the life cannot end: .*LOG_LEVEL/ms) });
   rmSync(plan);
 });
@@ -227,14 +227,14 @@ test("the README's scenario is one of the scenarios that lives use", () => {
   expect(readFileSync(join(import.meta.dirname, 'README.md'), 'utf8')).toContain(example);
 });
 
-test.for(process.env.SOAK ? [...BUGS, ...BUGS_OF_A_SOAK] : BUGS)(
+test.for(process.env.SOAK ? [...BUGS, ...MORE_BUGS] : BUGS)(
   'a planted bug breaks a promise: %s, on %s',
   { timeout: 1_800_000 },
-  async ([bug, database, planOf]) => {
+  async ([bug, database, makePlan]) => {
     const env = plantedBug(bug);
     const violations: string[] = [];
     for (let seed = 1; violations.length === 0 && seed <= SEEDS_FOR_A_BUG; seed += 1)
-      violations.push(...(await live(seed, planOf(seed), { database, env })).violations);
+      violations.push(...(await live(seed, makePlan(seed), { database, env })).violations);
     expect(violations).not.toEqual([]);
   },
 );

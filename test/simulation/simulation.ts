@@ -15,7 +15,7 @@ export const STUDIOS = 12;
 /** The maximum time until all requests are served again after the last disturbance; milliseconds. */
 const SERVES_WITHIN_MS = 40_000;
 
-/** The intervals of checks whether requests are served, normally and while a replica set starts; milliseconds. */
+/** How often it is checked whether requests are served, normally and during the start; milliseconds. */
 const POLL_MS = 25;
 const START_POLL_MS = 500;
 
@@ -43,7 +43,7 @@ export interface KnownStudio {
   readonly leadIds: string[];
 }
 
-/** The party of an action and when it began; by default the CRM, now. */
+/** Who acted, and when that began; by default the CRM, now. */
 interface Actor {
   readonly party?: string;
   readonly begin?: number;
@@ -55,9 +55,9 @@ export class Simulation {
   readonly history = new History();
   readonly studios: readonly KnownStudio[];
   readonly crm: readonly CoreClients[];
-  /** Unique per simulation, so that its data can be recognized anywhere. */
+  /** Unique to the simulation, so that its data can be recognized anywhere. */
   readonly name: string;
-  /** A unique part of every name, email address and note that website servers send, which identifies personal data. */
+  /** A unique text in every name, email address and note that website servers send. It identifies personal data. */
   readonly personal: string;
   /** The key id of each secret, including invalid ones. */
   readonly keyBySecret = new Map<string, string>();
@@ -66,7 +66,7 @@ export class Simulation {
   #walks = 0;
   readonly #turns = new Map<string, Promise<unknown>>();
   #inTurn = 0;
-  /** Disturbances in progress; `#disturbed` also has those whose effects last. */
+  /** Disturbances in progress. `#disturbed` also has those after which not all requests are served yet. */
   readonly #disturbing = new Set<object>();
   readonly #disturbed = new Set<object>();
 
@@ -118,7 +118,7 @@ export class Simulation {
     }
   }
 
-  /** Creates a key with both scopes, while nothing is disturbed; returns its secret. */
+  /** Creates a key with both scopes, and returns its secret. Call it only while nothing is disturbed. */
   async makeKey(studio: KnownStudio, memberId: string): Promise<string> {
     const request = { studioId: studio.id, memberId, name: 'Website', scopes: [...BOTH_SCOPES] };
     const expireTime = timestampFromMs(Date.now() + 30 * DAY_MS);
@@ -153,7 +153,7 @@ export class Simulation {
     this.history.add({ kind: 'put', party, what, value, isDone, span });
   }
 
-  /** Serializes functions with the same name. */
+  /** Runs functions of the same name one after another. */
   async inTurn<T>(name: string, run: () => Promise<T>): Promise<T> {
     this.#inTurn += 1;
     const turn = (this.#turns.get(name) ?? Promise.resolve()).then(run).finally(() => {
@@ -172,9 +172,9 @@ export class Simulation {
   }
 
   /**
-   * Runs a disturbance: requests may fail until all are served again.
+   * Runs a disturbance. Requests are excused until all are served again.
    *
-   * @param run receives a function that sets the time from which they may, instead of the beginning
+   * @param run receives a function that sets a later time from which requests are excused
    */
   async disturb(
     what: string,
@@ -182,20 +182,20 @@ export class Simulation {
     run: (excuseFrom: (ms: number) => void) => Promise<void>,
     excuses: Excused = 'any',
   ): Promise<void> {
-    const [begin, mark] = [now(), {}];
+    const [begin, token] = [now(), {}];
     let excusesFrom = begin;
-    this.#disturbing.add(mark);
-    this.#disturbed.add(mark);
+    this.#disturbing.add(token);
+    this.#disturbed.add(token);
     try {
       await run((ms) => {
         excusesFrom = ms;
       });
     } finally {
-      this.#disturbing.delete(mark);
+      this.#disturbing.delete(token);
       await this.untilServed();
       const span = { begin, end: now() };
       this.history.add({ kind: 'disturbance', party: 'fault injection', what, loses, excuses, excusesFrom, span });
-      this.#disturbed.delete(mark);
+      this.#disturbed.delete(token);
     }
   }
 
@@ -213,7 +213,7 @@ export class Simulation {
   async untilServed(everyMs = POLL_MS): Promise<void> {
     let giveUp = now() + SERVES_WITHIN_MS;
     for (;;) {
-      const unserved = await this.#unserved();
+      const unserved = await this.#findUnserved();
       if (unserved.length === 0) return;
       if (this.#disturbing.size > 0) giveUp = now() + SERVES_WITHIN_MS;
       if (now() > giveUp) {
@@ -224,24 +224,24 @@ export class Simulation {
     }
   }
 
-  /** Returns a text for each health check that fails. */
-  async #unserved(): Promise<string[]> {
+  /** Runs all health checks, and describes those that fail. */
+  async #findUnserved(): Promise<string[]> {
     // A new connection each time, because an existing one may lead to a process that no longer serves.
     const headers = { authorization: `Bearer ${UNKNOWN_KEY}`, connection: 'close' };
-    const ofGateway = async (url: string, expected: number) => {
+    const expectGateway = async (url: string, expected: number) => {
       const answer = await fetch(url, { headers, signal: AbortSignal.timeout(2000) });
       const { status } = answer;
-      // An unread body is cancelled when memory is reclaimed, at a time that no seed decides.
+      // Garbage collection would cancel an unread body, at a time that no seed determines.
       await answer.text();
       if (status !== expected) throw new Error(`${url} answers ${status}`);
     };
-    const ofCore = async ({ directory }: CoreClients) => {
+    const expectCore = async ({ directory }: CoreClients) => {
       const answer = await directory.getStudio({ studioId: 'unknown' }, { timeoutMs: 2000 }).catch(String);
       if (!/not.?found/i.test(`${answer}`)) throw new Error(`a core answers the CRM with ${answer}`);
     };
     const { urls } = this.world;
-    const gateways = urls.flatMap((url) => [ofGateway(`${url}/readyz`, 200), ofGateway(`${url}${LEADS}`, 401)]);
-    const checks = await Promise.allSettled([...gateways, ...this.crm.map(ofCore)]);
+    const gateways = urls.flatMap((url) => [expectGateway(`${url}/readyz`, 200), expectGateway(`${url}${LEADS}`, 401)]);
+    const checks = await Promise.allSettled([...gateways, ...this.crm.map(expectCore)]);
     return checks.flatMap((check) => (check.status === 'rejected' ? [String(check.reason)] : []));
   }
 

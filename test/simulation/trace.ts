@@ -1,16 +1,16 @@
 import { type Event, type History, when } from './history.ts';
 
-/** Returns the actions and observations of each party, in order, in the studios that the first broken promise names, or in all if it names none. */
+/** Lists the actions and observations of each party, in order: in the studios that the first violation names, or else in all. */
 export function formatTrace({ events }: History, violations: readonly string[]): string {
-  const [all = ''] = violations;
+  const [first = ''] = violations;
   const studioIds = new Set(events.flatMap((event) => ('studioId' in event ? [event.studioId] : [])));
-  const named = [...studioIds].filter((id) => new RegExp(`\\b${id}\\b(?!-)`).test(all));
-  // Includes the registers of these studios, and those that the promises name.
+  const named = [...studioIds].filter((id) => new RegExp(`\\b${id}\\b(?!-)`).test(first));
+  // Includes the registers of these studios, and those that the violation names.
   const isIncluded = (event: Event) =>
     named.length === 0 ||
     ('studioId' in event
       ? named.includes(event.studioId)
-      : event.kind !== 'put' || event.what.split(' ').some((word) => named.includes(word) || all.includes(word)));
+      : event.kind !== 'put' || event.what.split(' ').some((word) => named.includes(word) || first.includes(word)));
   return events
     .filter(isIncluded)
     .toSorted((a, b) => a.span.begin - b.span.begin)

@@ -6,14 +6,14 @@ import type { Settings } from './settings.ts';
 /** A process, or something else that can be killed, paused and restarted. */
 export interface Part {
   readonly name: string;
-  /** Ends it immediately, like a crash. */
+  /** Ends it at once, like a crash. */
   kill(): Promise<void>;
   /** Restarts it after it has ended, at the same address. */
   start(more?: Settings): Promise<void>;
   /** Suspends it until `resume`. */
   pause(): void;
   resume(): void;
-  /** Stops it in order. Only for processes of the product. */
+  /** Stops it gracefully. Only processes of the product have it. */
   terminate?(): Promise<void>;
   /** Whether the counters of the quota are lost when it ends. */
   readonly losesCounts: boolean;

@@ -41,7 +41,7 @@ export function replaceRandomSources(): void {
   replacePingPayloads();
 }
 
-/** Node sends the real time in an HTTP/2 ping that has no payload. */
+/** Replaces the real time, which Node sends in an HTTP/2 ping without a payload. */
 function replacePingPayloads(): void {
   const { connect } = http2;
   let isReplaced = false;

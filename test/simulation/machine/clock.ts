@@ -60,7 +60,7 @@ class Timer {
   }
 }
 
-/** Returns the delay that Node gives a timer. */
+/** Bounds the delay of a timer as Node does. */
 const boundDelay = (delayMs: number): number => (delayMs >= 1 && delayMs <= MAX_TIMER_MS ? delayMs : 1);
 
 type Callback = (...values: unknown[]) => void;
@@ -77,7 +77,7 @@ const GLOBALS = {
   clearImmediate: clear,
 };
 
-/** `setTimeout` of `timers/promises`. */
+/** Replaces `setTimeout` of `timers/promises`. */
 function sleep<Value>(
   delayMs = 1,
   value?: Value,
@@ -97,7 +97,7 @@ function sleep<Value>(
   });
 }
 
-/** `AbortSignal.timeout` */
+/** Replaces `AbortSignal.timeout`. */
 function timeoutSignal(delayMs: number): AbortSignal {
   const controller = new AbortController();
   new Timer(boundDelay(delayMs), () =>

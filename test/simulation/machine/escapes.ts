@@ -1,6 +1,6 @@
 import { createHook } from 'node:async_hooks';
 
-/* Requests to the real machine would end at a time that no seed decides. */
+/* Finds code that waits for the real machine, which answers at times that no seed determines. */
 
 /** Resources that live within the event loop of Node, and those that the machine itself uses. */
 const INSIDE = new Set([
@@ -18,7 +18,7 @@ const INSIDE = new Set([
   ...['HTTP2SESSION', 'HTTP2STREAM', 'HTTP2SETTINGS', 'HTTP2PING', 'HTTPINCOMINGMESSAGE', 'HTTPCLIENTREQUEST'],
 ]);
 
-/** The check of late requests, which ends when the server listens, and compression in the same thread. */
+/** Two harmless uses: Node's check of late requests, which is stopped at once, and compression in this thread. */
 const HARMLESS = /setupConnectionsTracking|syncBufferWrapper/;
 
 /** The code positions that used the real machine, with the kind of resource. */

@@ -48,9 +48,9 @@ test('the events of a suspended node happen when it continues', async () => {
   expect(happened).toEqual([7]);
 });
 
-test('a promise that nothing can settle any more is an error, not a hang', async () => {
+test('waiting for a promise that nothing can settle is an error, not a hang', async () => {
   const { machine } = aMachine();
-  await expect(machine.runUntil(new Promise(() => {}))).rejects.toThrow('can no longer happen');
+  await expect(machine.runUntil(new Promise(() => {}))).rejects.toThrow('nothing is scheduled that could settle');
 });
 
 test.each([

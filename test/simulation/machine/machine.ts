@@ -5,17 +5,17 @@ import { type Chance, createChance } from '../../tools/chance.ts';
 /** Virtual time begins here: 2027-01-15T08:00:00Z. */
 const EPOCH_MS = 1_800_000_000_000;
 
-/** The turns of Node's event loop after which the effects of an event have ended. More turns give the same trace. */
+/** The turns of Node's event loop in which all effects of an event end. More turns give the same trace. */
 const TURNS_TO_REST = 4;
 
-/** The minimum number of cancelled events before they are discarded. */
+/** The number of cancelled events from which they are discarded. */
 const MAX_CANCELLED = 1000;
 
 /** How long an event that takes time keeps its node busy; milliseconds. */
 const MIN_BUSY_MS = 1;
 const MAX_BUSY_MS = 300;
 
-/** Names of thread pool work among Node's requests. Virtual time waits for it. */
+/** Matches active resources of Node that are work of its thread pool; virtual time waits for them. */
 const REAL_WORK = /req|work|random/i;
 
 const realImmediate = setImmediate;
@@ -82,7 +82,7 @@ export class SimulatedNode {
 const running = new AsyncLocalStorage<SimulatedNode>();
 let machine: Machine | undefined;
 
-/** The node on which the current code runs. */
+/** Returns the node on which the current code runs. */
 export function here(): SimulatedNode {
   if (!machine) throw new Error('no machine is on');
   const node = running.getStore();
@@ -100,11 +100,11 @@ export class Machine {
   readonly outside: SimulatedNode = new SimulatedNode('outside', this);
   /** The number of events so far. */
   events = 0;
-  /** The share of time-consuming events on nodes that may have them. */
+  /** The share of events that take time, among those of nodes with `takesTime`. */
   busyShare = 0;
   #nowMs = 0;
   #scheduled = 0;
-  /** The amount of pending real work. */
+  /** The number of promises in `hold`. */
   #held = 0;
   #queue: Event[] = [];
   #cancelled = 0;
@@ -131,12 +131,12 @@ export class Machine {
     return this.#nowMs;
   }
 
-  /** The wall clock of a node. */
+  /** Reads the wall clock of a node. */
   wallClockMs(node: SimulatedNode): number {
     return Math.floor(EPOCH_MS + this.#nowMs + node.clockErrorMs);
   }
 
-  /** Adds a line to the trace, which two runs of a seed have in common. */
+  /** Adds a line to the trace, which is the same in each run of a seed. */
   note(line: string): void {
     const timed = `${this.#nowMs.toFixed(3)} ${line}`;
     this.#trace.update(`${timed}\n`);
@@ -164,13 +164,13 @@ export class Machine {
       cancel: () => {
         event.isCancelled = true;
         this.#cancelled += 1;
-        this.#forgetCancelled();
+        this.#dropCancelled();
       },
     };
   }
 
-  /** Removes cancelled timeouts, which would otherwise fill the queue. */
-  #forgetCancelled(): void {
+  /** Removes cancelled events, which would otherwise fill the queue. */
+  #dropCancelled(): void {
     if (this.#cancelled < MAX_CANCELLED || this.#cancelled < this.#queue.length / 2) return;
     this.#queue = this.#queue.filter(({ isCancelled }) => !isCancelled);
     this.#cancelled = 0;
@@ -201,7 +201,7 @@ export class Machine {
       await this.#rest();
       if (isSettled) return promise;
       const event = this.#next();
-      if (!event) throw new Error('what is awaited can no longer happen');
+      if (!event) throw new Error('nothing is scheduled that could settle the awaited promise');
       this.#nowMs = event.atMs;
       this.events += 1;
       event.happen();

@@ -8,7 +8,7 @@ import { here, type SimulatedNode } from './machine.ts';
 
 /* Replacements of Node's TCP by a network of the machine. Every node has the address 127.0.0.1. */
 
-/** The bytes in flight in one direction of a connection before its sender waits. */
+/** The bytes that may be in flight in one direction of a connection; then its sender waits. */
 const WINDOW_BYTES = 64 * 1024;
 
 /** The shortest and longest latency of bytes; milliseconds. */
@@ -18,8 +18,8 @@ const MAX_LATENCY_MS = 0.8;
 /** The interval of retries to a suspended or disconnected node; milliseconds. */
 const RETRY_MS = 20;
 
-/** Below the first port that the system assigns. */
-const FIRST_PORT = 40_000;
+/** The system assigns the ports above this one. */
+const LAST_FIXED_PORT = 40_000;
 
 /** The probability that bytes written together arrive apart. */
 const SPLITS = 0.02;
@@ -28,9 +28,9 @@ const SPLITS = 0.02;
 export class Network {
   readonly listeners = new Map<number, Listener>();
   connections = 0;
-  /** Whether nothing passes between two nodes: sent bytes wait, as if lost and sent again. */
+  /** Whether no bytes pass between two nodes: those sent are retransmitted until they do. */
   isCut: (one: SimulatedNode, other: SimulatedNode) => boolean = () => false;
-  #ports = FIRST_PORT;
+  #ports = LAST_FIXED_PORT;
 
   /** Returns an unused port. */
   newPort(): number {
@@ -82,7 +82,7 @@ export class SimulatedSocket extends Duplex {
   readonly #sent: Transmission[] = [];
   #sentBytes = 0;
   #lastArrivalMs = 0;
-  #isDue = false;
+  #isArrivalScheduled = false;
   /** Continues writing when the window has room. */
   #whenRoom: (() => void) | undefined;
   #takesMore = true;
@@ -100,7 +100,7 @@ export class SimulatedSocket extends Duplex {
     this.once('close', () => node.resources.delete(resource));
   }
 
-  /** Marks a connection as established and sends the bytes written before. */
+  /** Establishes the connection, and sends the bytes written before. */
   connected(peer: SimulatedSocket): void {
     this.peer = peer;
     this.connecting = false;
@@ -114,7 +114,7 @@ export class SimulatedSocket extends Duplex {
 
   override _write(chunk: Buffer, encoding: BufferEncoding, done: () => void): void {
     const bytes = Buffer.isBuffer(chunk) ? Buffer.from(chunk) : Buffer.from(chunk, encoding);
-    this.#isActive();
+    this.#restartIdleTimer();
     this.bytesWritten += bytes.length;
     this.#sentBytes += bytes.length;
     const { chance } = this.node.machine;
@@ -138,7 +138,7 @@ export class SimulatedSocket extends Duplex {
   setTimeout(idleMs: number, callback?: () => void): this {
     this.#idleMs = idleMs;
     if (callback) this.once('timeout', callback);
-    this.#isActive();
+    this.#restartIdleTimer();
     return this;
   }
 
@@ -171,31 +171,26 @@ export class SimulatedSocket extends Duplex {
     this.#transmit();
   }
 
-  /** Schedules the arrival of the first bytes, unless that is done. */
+  /** Schedules the arrival of the first bytes, unless it is scheduled already. */
   #transmit(): void {
     const [first] = this.#sent;
-    if (!first || !this.peer || this.connecting || this.#isDue) return;
+    if (!first || !this.peer || this.connecting || this.#isArrivalScheduled) return;
     if (Buffer.isBuffer(first.what) && !this.peer.#takesMore && !this.peer.node.isDead) return;
     this.#arriveIn(first.atMs - this.node.machine.nowMs);
   }
 
   #arriveIn(delayMs: number): void {
-    this.#isDue = true;
+    this.#isArrivalScheduled = true;
     const { machine } = this.node;
     // Bytes of a killed process still arrive.
     machine.schedule(delayMs, () => this.#arrive(), machine.outside);
   }
 
   #arrive(): void {
-    this.#isDue = false;
+    this.#isArrivalScheduled = false;
     const { peer, node } = this;
     const [first] = this.#sent;
     if (!first || !peer) return;
-    // The first bytes may have been lost meanwhile.
-    if (first.atMs > node.machine.nowMs) {
-      this.#transmit();
-      return;
-    }
     if (peer.node.isPaused || network.isCut(node, peer.node)) {
       this.#arriveIn(RETRY_MS);
       return;
@@ -230,13 +225,13 @@ export class SimulatedSocket extends Duplex {
     } else if (what === 'end') {
       this.push(null);
     } else {
-      this.#isActive();
+      this.#restartIdleTimer();
       this.bytesRead += what.length;
       this.#takesMore = this.push(what);
     }
   }
 
-  #isActive(): void {
+  #restartIdleTimer(): void {
     clearTimeout(this.#idleTimer);
     if (this.#idleMs > 0) this.#idleTimer = this.node.run(() => setTimeout(() => this.emit('timeout'), this.#idleMs));
   }
@@ -401,7 +396,7 @@ function stopRealChecks(server: HttpServer): void {
   }
 }
 
-/** HTTP/2 wraps a foreign socket, and reads the addresses of both ends from the wrapper. */
+/** Replaces the addresses that HTTP/2 reads: it wraps a foreign socket, and asks the wrapper. */
 function replacePeerNames(): void {
   const socket = net.Socket.prototype as unknown as Record<'_getpeername' | '_getsockname', () => object>;
   const ends = {
@@ -414,7 +409,7 @@ function replacePeerNames(): void {
   } as const;
   for (const name of ['_getpeername', '_getsockname'] as const) {
     const real = socket[name];
-    socket[name] = function endOf(this: { stream?: unknown }) {
+    socket[name] = function readAddress(this: { stream?: unknown }) {
       return this.stream instanceof SimulatedSocket ? ends[name](this.stream) : real.call(this);
     };
   }

@@ -13,6 +13,6 @@ export function replaceNode(): void {
   replaceRandomSources();
   replaceNetwork();
   replaceThreads();
-  // Modules that import names of built-in modules see the replaced ones.
+  // Makes named imports of built-in modules see the replacements.
   syncBuiltinESMExports();
 }

@@ -5,7 +5,7 @@ import workers from 'node:worker_threads';
 import zlib from 'node:zlib';
 import { here } from './machine.ts';
 
-/* Node's threads run in this one. SQLite is real. A killed process leaves its files as they are, and its locks are released. */
+/* Runs the work of Node's threads in this one. SQLite is real: a killed process leaves its files, and releases its locks. */
 
 const RealDatabase = sqlite.DatabaseSync;
 
@@ -41,7 +41,7 @@ class CheckpointThread extends EventEmitter {
 
 const { writeSync } = fs;
 
-/** Stores a node's standard output with it. */
+/** Keeps the standard output of a node in that node. */
 function write(descriptor: number, ...values: [Buffer]): number {
   const node = here();
   if (node === node.machine.outside) return writeSync(descriptor, ...values);
@@ -65,7 +65,7 @@ function inThisThread(compress: Compress) {
   };
 }
 
-/** Files that a killed node left open, which must not be closed when memory is reclaimed. */
+/** Keeps every opened file referenced, because Node closes files that a killed node left open when it collects garbage. */
 const opened: unknown[] = [];
 
 /** Replaces Node's threads. */
@@ -80,7 +80,7 @@ export function replaceThreads(): void {
   });
   Object.assign(fs, { writeSync: write });
   const { open } = fs.promises;
-  // In a thread, they would end between two turns at a time that no seed decides.
+  // In a thread, they would end at a time that no seed determines.
   Object.assign(fs.promises, {
     open: async (...values: Parameters<typeof open>) => {
       const file = await open(...values);

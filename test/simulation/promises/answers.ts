@@ -4,21 +4,21 @@ import type { Simulation } from '../simulation.ts';
 /** The longest time of a request while nothing disturbs the service; milliseconds. */
 const ANSWERED_WITHIN_MS = 5000;
 
-/** The part of a lead that never changes. */
+/** Returns the part of a lead that never changes. */
 const constantFields = ({ id, createdAt, sourceId, note }: Record<string, unknown>): string =>
   JSON.stringify({ id, createdAt, sourceId, note });
 
-/** Checks each response against its request, concurrent disturbances, and the other responses. */
+/** Checks each response against its request, the disturbances at that time, and the other responses. */
 export function answerViolations(sim: Simulation): string[] {
   const requests = sim.history.of('request');
-  return [...unexcused(sim, requests), ...inconsistent(requests), ...sources(sim, requests)];
+  return [...unexcused(sim, requests), ...inconsistent(requests), ...wrongSources(sim, requests)];
 }
 
 /** Whether the service refused a request because of its own state: it was unavailable, or read the request too slowly. */
 const isNotServed = ({ status }: RestAnswer): boolean => [408, 503].includes(status);
 
-/** Returns whether a request may fail because something on its path was disturbed. */
-function excuses({ world, history }: Simulation): (request: EventOf<'request'>) => boolean {
+/** Returns a test of whether a request may fail, because something on its path was disturbed. */
+function findExcused({ world, history }: Simulation): (request: EventOf<'request'>) => boolean {
   const gateways = new Map(
     world.parts
       .filter(({ name }) => name.startsWith('gateway'))
@@ -38,12 +38,12 @@ function excuses({ world, history }: Simulation): (request: EventOf<'request'>) 
 /** Returns the share of the requests that may fail. */
 export function shareExcused(sim: Simulation): number {
   const requests = sim.history.of('request');
-  return requests.filter(excuses(sim)).length / Math.max(requests.length, 1);
+  return requests.filter(findExcused(sim)).length / Math.max(requests.length, 1);
 }
 
-/** Failures of requests whose path was not disturbed. */
+/** Returns failures of requests whose path was not disturbed. */
 function unexcused(sim: Simulation, requests: readonly EventOf<'request'>[]): string[] {
-  const isExcused = excuses(sim);
+  const isExcused = findExcused(sim);
   return requests.flatMap((request) => {
     const { answer, span, operation, gaveUp } = request;
     if (answer?.code === 'internal_error') return [`${operation.name} gets ${answer.text}`];
@@ -55,7 +55,7 @@ function unexcused(sim: Simulation, requests: readonly EventOf<'request'>[]): st
   });
 }
 
-/** Creations with one key whose responses differ in any byte, and leads whose constant fields differ. */
+/** Returns creations with one key whose responses differ in any byte, and leads whose constant fields differ. */
 function inconsistent(requests: readonly EventOf<'request'>[]): string[] {
   const violations: string[] = [];
   const [texts, leads] = [new Map<string, string>(), new Map<string, string>()];
@@ -77,8 +77,8 @@ function inconsistent(requests: readonly EventOf<'request'>[]): string[] {
   return violations;
 }
 
-/** Creations whose outcome contradicts a source that was enabled, or disabled, throughout the request. */
-function sources(sim: Simulation, requests: readonly EventOf<'request'>[]): string[] {
+/** Returns creations whose outcome contradicts a source that was enabled, or disabled, throughout the request. */
+function wrongSources(sim: Simulation, requests: readonly EventOf<'request'>[]): string[] {
   const puts = Map.groupBy(sim.history.of('put'), ({ what }) => what);
   return requests.flatMap(({ answer, span, operation, studioId }) => {
     if (operation.name !== 'create') return [];

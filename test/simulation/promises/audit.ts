@@ -3,15 +3,15 @@ import type { FinalLead } from '../final-state.ts';
 import type { EventOf } from '../history.ts';
 import type { KnownStudio, Simulation } from '../simulation.ts';
 
-/** The events of a key, in this order. */
-const OF_KEY = {
+/** The events of a key, in the order in which they can happen. */
+const KEY_EVENTS = {
   created: AuditAction.API_KEY_CREATED,
   replaced: AuditAction.API_KEY_REPLACED,
   revoked: AuditAction.API_KEY_REVOKED,
 } as const;
 
-/** Registers of a studio whose changes are in the log. */
-const OF_STUDIO = {
+/** Registers of a studio whose changes are in the log, with their first values. */
+const STUDIO_EVENTS = {
   status: { action: AuditAction.STUDIO_STATUS_CHANGED, first: undefined },
   region: { action: AuditAction.STUDIO_REGION_CHANGED, first: undefined },
   quota: { action: AuditAction.STUDIO_QUOTA_CHANGED, first: undefined },
@@ -20,8 +20,8 @@ const OF_STUDIO = {
 } as const;
 
 /**
- * Compares the audit log with the history: each confirmed action is logged once, with the member who did it, and the changes
- * of a record lead from its first state to its last without a gap.
+ * Compares the audit log with the history. Each confirmed action must be logged once, with the member who did it. The logged
+ * changes of a record must lead from its first state to its last without a gap.
  *
  * @param leads the final leads, by studio
  */
@@ -34,7 +34,7 @@ export async function auditViolations(
   const changes = Map.groupBy(sim.history.of('change'), ({ leadId }) => leadId);
   for (const studio of sim.studios) {
     const { events } = await audit.listAuditEvents({ studioId: studio.id });
-    violations.push(...ofKeys(sim, studio, events), ...ofStudio(sim, studio, events));
+    violations.push(...compareKeyEvents(sim, studio, events), ...compareStudioEvents(sim, studio, events));
     for (const { id, stage } of leads.get(studio.id) ?? []) {
       const ofLead = changes.get(id)?.filter(({ outcome }) => !('refused' in outcome)) ?? [];
       if (ofLead.length === 0) continue;
@@ -44,7 +44,7 @@ export async function auditViolations(
       );
       const moves = events.filter(({ action }) => action === AuditAction.LEAD_STAGE_CHANGED);
       const isCorrected = events.some(({ action }) => action === AuditAction.LEAD_UPDATED);
-      violations.push(...listChanges(`the stage of ${id}`, moves, writes, { first: 'new', last: stage }));
+      violations.push(...compareEvents(`the stage of ${id}`, moves, writes, { first: 'new', last: stage }));
       if (ofLead.some(({ contact, outcome }) => contact && 'answer' in outcome) && !isCorrected)
         violations.push(`no event records a correction of ${id}`);
     }
@@ -52,14 +52,14 @@ export async function auditViolations(
   return violations;
 }
 
-/** A write of a value, which may have happened or is known to have. */
+/** A write of a value; if `isDone` is false, it may not have happened. */
 interface Write {
   readonly value: string;
   readonly isDone: boolean;
 }
 
 /** Compares events with the writes of a register, given its first and its last value. */
-function listChanges(
+function compareEvents(
   what: string,
   newestFirst: readonly AuditEvent[],
   writes: readonly Write[],
@@ -68,7 +68,7 @@ function listChanges(
   const steps = newestFirst.toReversed().map(({ from = 'none', to = 'none' }) => ({ from, to }));
   const violations = steps.flatMap(({ from, to }, index) => {
     const before = index === 0 ? (first ?? from) : steps[index - 1]?.to;
-    return from === before ? [] : [`event ${index + 1} leads from ${from} to ${to}, where it was ${before}`];
+    return from === before ? [] : [`event ${index + 1} is a change from ${from} to ${to}, but the value was ${before}`];
   });
   for (const [value, same] of Map.groupBy(
     [...writes, ...steps.map(({ to }) => ({ value: to }))],
@@ -85,40 +85,44 @@ function listChanges(
   // A write with an unknown outcome may have taken effect after the value was read.
   const isLate = writes.some(({ isDone, value }) => !isDone && value === end);
   if (last !== undefined && end !== last && !isLate)
-    violations.push(`the last event leads to ${end}, and it is ${last}`);
+    violations.push(`the last event is a change to ${end}, but the value is ${last}`);
   const shown = steps.map(({ from, to }) => `  ${from} → ${to}`).join('\n');
   return violations.map((violation) => `the events of ${what}: ${violation}\n${shown}`);
 }
 
-function ofStudio(sim: Simulation, { id, memberIds }: KnownStudio, all: readonly AuditEvent[]): string[] {
-  const ofFields = Object.entries(OF_STUDIO).flatMap(([field, { action, first }]) => {
+function compareStudioEvents(sim: Simulation, { id, memberIds }: KnownStudio, all: readonly AuditEvent[]): string[] {
+  const fields = Object.entries(STUDIO_EVENTS).flatMap(([field, { action, first }]) => {
     const what = `${field} of ${id}`;
     const events = all.filter((event) => event.action === action);
-    return listChanges(what, events, sim.listPuts(what), { first, last: undefined });
+    return compareEvents(what, events, sim.listPuts(what), { first, last: undefined });
   });
-  const ofMembers = memberIds.flatMap((member) => {
+  const members = memberIds.flatMap((member) => {
     const what = `role of ${member} in ${id}`;
     const roleIn = (text: string | undefined) => text?.replace(`${member} `, '') ?? 'gone';
     const events = all
       .filter(({ action }) => action === AuditAction.STUDIO_MEMBER_CHANGED)
       .filter(({ from, to }) => [from, to].some((text) => text?.startsWith(`${member} `)))
       .map((event) => ({ ...event, from: roleIn(event.from), to: roleIn(event.to) }));
-    return listChanges(what, events, sim.listPuts(what), { first: 'gone', last: undefined });
+    return compareEvents(what, events, sim.listPuts(what), { first: 'gone', last: undefined });
   });
-  return [...ofFields, ...ofMembers];
+  return [...fields, ...members];
 }
 
-function ofKeys({ history }: Simulation, { id: studioId }: KnownStudio, all: readonly AuditEvent[]): string[] {
+function compareKeyEvents(
+  { history }: Simulation,
+  { id: studioId }: KnownStudio,
+  all: readonly AuditEvent[],
+): string[] {
   const events = all.filter(({ apiKeyId }) => apiKeyId !== undefined).toReversed();
   const outOfOrder = [...Map.groupBy(events, ({ apiKeyId }) => apiKeyId)].flatMap(([apiKeyId, ofKey]) => {
-    const ranks = ofKey.map(({ action }) => Object.values(OF_KEY).indexOf(action as typeof OF_KEY.created));
+    const ranks = ofKey.map(({ action }) => Object.values(KEY_EVENTS).indexOf(action as typeof KEY_EVENTS.created));
     return `${ranks.toSorted()}` === `${ranks}` ? [] : [`the events of the key ${apiKeyId} are in the order ${ranks}`];
   });
   const actions = history.of('keyAction').filter((each) => each.studioId === studioId);
   const byAction = Map.groupBy(actions, ({ apiKeyId, memberId, action }) => `${action} ${apiKeyId} ${memberId}`);
   const wrong = [...byAction.values()].flatMap((same) => {
     const [{ action, apiKeyId, memberId }] = same as [EventOf<'keyAction'>];
-    const ofAction = events.filter((event) => event.action === OF_KEY[action] && event.apiKeyId === apiKeyId);
+    const ofAction = events.filter((event) => event.action === KEY_EVENTS[action] && event.apiKeyId === apiKeyId);
     const found = ofAction.filter((event) => event.memberId === memberId).length;
     const done = same.filter(({ isDone }) => isDone).length;
     // Revoking a revoked key logs no second event.

@@ -7,18 +7,18 @@ type Creation = EventOf<'request'> & { readonly operation: { readonly name: 'cre
 
 const isCreation = (request: EventOf<'request'>): request is Creation => request.operation.name === 'create';
 
-/** Returns the idempotency key of the creation of an enquiry. */
+/** Returns the idempotency key of the creation that an enquiry stores. */
 const toKey = ({ note }: FinalEnquiry): string => note.split(' ', 1).join();
 
 /**
- * Compares kept enquiries with refused creations: each refusal that names a lead is kept there, once for each key, unless the
- * studio may have switched that off; and nothing else is kept.
+ * Compares stored enquiries with refused creations: each creation whose refusal names a lead is stored with that lead, once for
+ * each key, unless the studio may have switched that off. Nothing else is stored.
  */
 export function enquiryViolations(sim: Simulation, leads: ReadonlyMap<string, readonly FinalLead[]>): string[] {
   const creations = Map.groupBy(sim.history.of('request').filter(isCreation), ({ studioId }) => studioId);
   return [...leads].flatMap(([studioId, ofStudio]) => {
     const puts = sim.listPuts(`keeping of ${studioId}`);
-    /** Whether the setting may have had a value while a request was in flight; it is on at first. */
+    /** Whether the setting may have had a value while a request was in flight. It is on at first. */
     const isPossible = (value: 'kept' | 'not kept', { span }: Creation) => {
       const isFirst = !puts.some((put) => put.isDone && put.span.end < span.begin);
       return possibleValues(puts, span).has(value) || (value === 'kept' && isFirst);
@@ -27,11 +27,11 @@ export function enquiryViolations(sim: Simulation, leads: ReadonlyMap<string, re
     const refused = [...asked.values()].flat().filter(({ answer }) => answer?.code === 'integration_lead_already_open');
     return ofStudio.flatMap(({ id, enquiries }) => {
       const keys = enquiries.map(toKey);
-      const twice = keys.length > new Set(keys).size ? [`${id} has kept a key twice: ${keys.join(', ')}`] : [];
+      const twice = keys.length > new Set(keys).size ? [`${id} has two enquiries of one key: ${keys.join(', ')}`] : [];
       const foreign = enquiries.filter((enquiry) => {
         const may = asked
           .get(toKey(enquiry))
-          ?.filter((creation) => isPossible('kept', creation) && mayBeKept(id, creation));
+          ?.filter((creation) => isPossible('kept', creation) && mayBeRefusedFor(id, creation));
         return !may?.some(({ operation }) => isSame(operation.lead, enquiry));
       });
       const mayBeDropped = keys.length >= MAX_ENQUIRIES || JSON.stringify(enquiries).length > MAX_ENQUIRY_BYTES / 2;
@@ -41,18 +41,20 @@ export function enquiryViolations(sim: Simulation, leads: ReadonlyMap<string, re
       });
       return [
         ...twice,
-        ...foreign.map((each) => `${id} has kept ${JSON.stringify(each)}, for which nobody was refused because of it`),
-        ...lost.map(({ span, operation }) => `${when(span)}: ${id} has not kept ${JSON.stringify(operation.lead)}`),
+        ...foreign.map((each) => `${id} has the enquiry ${JSON.stringify(each)}, but refused no such creation`),
+        ...lost.map(
+          ({ span, operation }) => `${when(span)}: ${id} has no enquiry of ${JSON.stringify(operation.lead)}`,
+        ),
       ];
     });
   });
 }
 
-/** Whether a creation was, or may have been, refused because of a lead. */
-function mayBeKept(leadId: string, { answer }: Creation): boolean {
+/** Whether a creation may have been refused because of a lead. */
+function mayBeRefusedFor(leadId: string, { answer }: Creation): boolean {
   if (answer === undefined || answer.status >= 500) return true;
   return answer.code === 'integration_lead_already_open' && [undefined, leadId].includes(conflictingLeadId(answer));
 }
 
-const isSame = (sent: SentLead, said: FinalEnquiry): boolean =>
-  sent.displayName === said.displayName && sent.note === said.note && sent.sourceId === said.sourceId;
+const isSame = (sent: SentLead, stored: FinalEnquiry): boolean =>
+  sent.displayName === stored.displayName && sent.note === stored.note && sent.sourceId === stored.sourceId;

@@ -13,18 +13,18 @@ import { kindViolations } from './kinds.ts';
 /** The longest time until all changes have arrived after the last change; milliseconds. */
 const ARRIVES_WITHIN_MS = 120_000;
 
-/** How long consumers of a long life wait for changes, and then sleep; milliseconds. */
+/** In a long life, how long consumers wait for changes, and how long they sleep then; milliseconds. */
 const AWAKE_MS = 20_000;
 const ASLEEP_MS = 300_000;
 
-/** How often a watch may send a state without a reason: again when the first named consumer, or test studio, is created. */
-const SENDS = 2;
+/** How often a watch may send one state: again only when the first named consumer or test studio is created. */
+const MAX_SENDS = 2;
 
 /**
- * Passes on and counts the states of a watch; a state that is sent again has a later waiting time. Others may have displaced
- * it from a full poll, which only takes clocks that are set apart; such a poll has announced more changes.
+ * Passes on what a watch sends, and fails if it sends one state too often. A resend of a lead has a later `firstChangeTime`. With
+ * clocks that differ, a full poll may leave a state out and a later one repeat it, so a repetition after a full poll is not counted.
  */
-async function* rarelyTwice({ history }: Simulation, watch: AsyncIterable<WatchLeadChangesResponse>) {
+async function* expectFewRepeats({ history }: Simulation, watch: AsyncIterable<WatchLeadChangesResponse>) {
   const sent = new Map<string, { times: number; fullPolls: number }>();
   let fullPolls = 0;
   for await (const message of watch) {
@@ -32,7 +32,7 @@ async function* rarelyTwice({ history }: Simulation, watch: AsyncIterable<WatchL
       const state = `${lead?.id} ${revision} ${firstChangeTime?.seconds}.${firstChangeTime?.nanos}`;
       const last = sent.get(state);
       const times = (last?.times ?? 0) + (last && last.fullPolls < fullPolls ? 0 : 1);
-      if (times > SENDS) history.fail(`a watch sends ${state} ${times} times`);
+      if (times > MAX_SENDS) history.fail(`a watch sends ${state} ${times} times`);
       sent.set(state, { times, fullPolls });
     }
     if (message.heldBack) fullPolls += 1;
@@ -41,9 +41,9 @@ async function* rarelyTwice({ history }: Simulation, watch: AsyncIterable<WatchL
 }
 
 /**
- * Consumers of the change feed, one that pulls and one that watches; both die now and then.
+ * Runs two consumers of the change feed: one pulls and one watches, and both die now and then.
  *
- * @param isLong whether they sleep most of the time, because waiting makes a core query its database twenty times a second
+ * @param isLong whether they mostly sleep, because a core queries its database twenty times a second for a waiting consumer
  */
 export function followFeed(
   sim: Simulation,
@@ -60,7 +60,7 @@ export function followFeed(
   const consumers = [false, true].map(async (watches, index) => {
     const { leads, ...others } = sim.crmAt(index);
     const watchLeadChanges: typeof leads.watchLeadChanges = (...asked) =>
-      rarelyTwice(sim, leads.watchLeadChanges(...asked));
+      expectFewRepeats(sim, leads.watchLeadChanges(...asked));
     const core = { ...others, leads: { ...leads, watchLeadChanges } };
     while (isLong && !ending.signal.aborted) {
       const signal = AbortSignal.any([ending.signal, AbortSignal.timeout(AWAKE_MS)]);
@@ -70,11 +70,11 @@ export function followFeed(
     await consumeFeed(core, copy, createChance(index), { signal: over.signal, watches, fail, taken });
   });
 
-  /** Waits until nothing waits for a consumer; returns the changes that still do. */
-  async function wait(consumer: string): Promise<string[]> {
+  /** Waits until a consumer has all changes; returns a violation if it does not get them in time. */
+  async function waitForAll(consumer: string): Promise<string[]> {
     const { leads, consumers } = sim.crmAt(0);
     const isWaiting = async () => {
-      // Changes that it has set aside are lost to it unless they are taken back.
+      // A consumer gets the changes that it has set aside only after they are taken back.
       if (consumer !== '') await consumers.takeBackLeadChanges({ consumer, all: true }, CRM_TIMEOUT);
       const { changes } = await leads.pullLeadChanges({ consumer }, CRM_TIMEOUT);
       const { consumers: listed } = await consumers.listConsumers({}, CRM_TIMEOUT);
@@ -98,15 +98,15 @@ export function followFeed(
       if (stored ? isDeepStrictEqual(finalLead(stored), lead) : !hasAll) return [];
       return `consumer "${consumer}" has ${stored ? JSON.stringify(finalLead(stored)) : 'nothing'} of ${JSON.stringify(lead)}`;
     });
-    const kept = sim.history.of('erased').filter(({ studioId, leadId }) => {
+    const unaware = sim.history.of('erased').filter(({ studioId, leadId }) => {
       const stored = copy.get(leadId);
       return stored ? stored.lead?.displayName !== '' : hasAll && isOwn(studioId);
     });
-    const ofTests = [...testLeads(sim)].filter((id) => copy.has(id));
+    const testLeadIds = [...testLeads(sim)].filter((id) => copy.has(id));
     return [
       ...wrong,
-      ...ofTests.map((id) => `consumer "${consumer}" is sent ${id}, a lead of a test studio`),
-      ...kept.map(({ leadId }) => `consumer "${consumer}" does not hear that ${leadId} is erased`),
+      ...testLeadIds.map((id) => `consumer "${consumer}" is sent ${id}, a lead of a test studio`),
+      ...unaware.map(({ leadId }) => `consumer "${consumer}" is not told that ${leadId} is erased`),
     ];
   }
 
@@ -116,7 +116,7 @@ export function followFeed(
       const named = keptConsumers(sim);
       // Wakes the consumers that were asleep.
       const woken = named.map(({ name, copy, taken }, index) =>
-        // A watching consumer gets waiting changes without a new call.
+        // Half of them watch: a watch sends waiting changes without another call.
         consumeFeed(sim.crmAt(index), copy, createChance(index), {
           signal: over.signal,
           watches: index % 2 === 0,
@@ -125,7 +125,7 @@ export function followFeed(
           taken,
         }),
       );
-      const left = (await Promise.all(['', ...named.map(({ name }) => name)].map(wait))).flat();
+      const left = (await Promise.all(['', ...named.map(({ name }) => name)].map(waitForAll))).flat();
       over.abort();
       await Promise.all([...consumers, ...woken]);
       return [

@@ -2,10 +2,10 @@ import { type EventOf, possibleValues, when } from '../history.ts';
 import type { KnownKey, Simulation } from '../simulation.ts';
 import { possiblyAhead } from './times.ts';
 
-/** The shortest lifetime of a website's key; seconds. */
+/** Keys of websites live at least this long; seconds. */
 const LIFETIME_S = 86_400;
 
-/** The check that refuses a request before its content is examined; `open`: none does. */
+/** The check that refuses a request before its content is examined; `open`: all checks pass. */
 type Gate = 'key' | 'studio' | 'issuer' | 'scope' | 'open';
 
 const GATES: Readonly<Record<string, Gate>> = {
@@ -21,13 +21,13 @@ export function registerViolations({ history }: Simulation): string[] {
   return history.of('registerRead').flatMap(({ party, what, value, span }) => {
     const possible = possibleValues(puts.get(what) ?? [], span);
     if (possible.has(value)) return [];
-    return [`${when(span)}: the ${party} reads ${value} as the ${what}, expected ${[...possible].join(' or ')}`];
+    return [`${when(span)}: the ${party} reads "${what}" as ${value}, expected ${[...possible].join(' or ')}`];
   });
 }
 
 /**
- * Compares the outcome of each request with the states of its key, studio and issuer while it was in flight: an invalid key
- * is refused with the matching error, and a valid request is never refused.
+ * Compares the outcome of each request with the possible states of its key, studio and issuer while it was in flight: a request
+ * with an invalid key gets the error of the first check that fails, and a valid one gets none.
  */
 export function keyViolations(sim: Simulation): string[] {
   const keys = new Map(sim.studios.flatMap(({ keys }) => keys).map((key) => [key.apiKeyId, key]));
@@ -36,8 +36,8 @@ export function keyViolations(sim: Simulation): string[] {
   const at = (what: string, { span }: EventOf<'request'>) => possibleValues(puts.get(what) ?? [], span);
   return sim.history.of('request').flatMap((request) => {
     const { answer, secret, studioId, operation } = request;
-    // 503 replaces these responses when the key or its quota cannot be checked, and 429 if the quota is used up of a key that
-    // was valid half a minute ago; 408 precedes all checks.
+    // A 503 replaces these responses if the key or its quota cannot be checked. So does a 429 if the gateway has cached the key
+    // and its quota is used up. A 408 precedes all checks.
     if (!answer || [408, 429, 503].includes(answer.status)) return [];
     const gate = GATES[answer.code ?? ''] ?? 'open';
     const key = keys.get(sim.keyBySecret.get(secret) ?? '') as KnownKey;

@@ -4,7 +4,7 @@ import type { KeptConsumer } from '../scenarios/named-consumers.ts';
 import { toContact, toStage } from '../scenarios/operations.ts';
 import type { Simulation } from '../simulation.ts';
 
-/** The known part of a lead's state at a revision, after the creation of a consumer. */
+/** What is known about the state of a lead at a revision, after the creation of a consumer. */
 interface Known {
   readonly revision: bigint;
   readonly stage?: string;
@@ -33,9 +33,9 @@ const toKnown = (lead: Lead, revision: bigint): Known => ({
 });
 
 /**
- * Requires that a consumer gets each kind of change that surely happened to a lead of its studios since its creation, and
- * nothing of other studios. A change is known if it shows between two later states. The first delivery that is taken at the
- * later state's revision, or at a higher one, must have its kind.
+ * Requires that a consumer gets each kind of change that certainly happened to a lead of its studios since the consumer was
+ * created, and nothing of other studios. A change is certain if two known states differ. The first delivery that was taken at
+ * the revision of the later state, or at a higher one, must have the kind of the change.
  */
 export function kindViolations(sim: Simulation, { name, studioIds, createdMs, taken }: KeptConsumer): string[] {
   const isOwn = (studioId: string) => studioIds.length === 0 || studioIds.includes(studioId);
@@ -77,7 +77,7 @@ export function kindViolations(sim: Simulation, { name, studioIds, createdMs, ta
       })),
     );
 
-  const told = (leadId: string, revision: bigint) => taken.get(leadId)?.find((each) => each.revision >= revision);
+  const findTaken = (leadId: string, revision: bigint) => taken.get(leadId)?.find((each) => each.revision >= revision);
   const lacks = (leadId: string, kind: LeadChangeKind, why: string, change: LeadChange | undefined) => {
     const kinds = change?.kinds.map((each) => each.kind) ?? [];
     if (kinds.includes(kind)) return [];
@@ -87,7 +87,7 @@ export function kindViolations(sim: Simulation, { name, studioIds, createdMs, ta
     ...[...taken].flatMap(([leadId, [first]]) =>
       isOwn(first?.lead?.studioId ?? '') ? [] : [`consumer "${name}" is sent ${leadId} of ${first?.lead?.studioId}`],
     ),
-    ...[...created].flatMap(([leadId, at]) => lacks(leadId, LeadChangeKind.CREATED, at, told(leadId, 0n))),
+    ...[...created].flatMap(([leadId, at]) => lacks(leadId, LeadChangeKind.CREATED, at, findTaken(leadId, 0n))),
     ...[...known].flatMap(([leadId, states]) => {
       const ordered = states.toSorted((a, b) => Number(a.revision - b.revision));
       return KINDS.flatMap(([kind, part]) => {
@@ -100,8 +100,8 @@ export function kindViolations(sim: Simulation, { name, studioIds, createdMs, ta
           return lacks(
             leadId,
             kind,
-            `"${before}" became "${value}" until revision ${revision}`,
-            told(leadId, revision),
+            `"${before}" became "${value}" by revision ${revision}`,
+            findTaken(leadId, revision),
           );
         });
       });

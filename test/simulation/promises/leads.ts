@@ -4,7 +4,7 @@ import type { FinalLead } from '../final-state.ts';
 import { conflictingLeadId, type Event, type EventOf, isOpen, type SentLead } from '../history.ts';
 import { explain, type Observed } from './linearizable.ts';
 
-/** The part of a lead that determines the possible responses: its creation and its current state. */
+/** The parts of a lead that determine the possible responses: its creation and its current state. */
 interface KnownLead {
   readonly sent: SentLead;
   readonly stage: LeadStage;
@@ -22,11 +22,11 @@ export interface FinalStudio {
 }
 
 /**
- * Checks all responses about the leads of a studio, and the final leads, against the contract: there is an order in which
- * each key has one lead, each contact has at most one open lead, each response is correct at its moment, and no acknowledged
- * change is lost.
+ * Checks all responses about the leads of a studio, and the final leads, against the contract. There must be an order of all
+ * operations in which each key has one lead, each contact has at most one open lead, each response is correct at its moment,
+ * and no acknowledged change is lost.
  *
- * @returns the violations, as text, and the observations that are too many to check
+ * @returns the violations, and the groups of observations that were too large to check, as text
  */
 export function leadViolations(
   events: readonly Event[],
@@ -41,10 +41,10 @@ export function leadViolations(
     const verdict = explain(
       group.map(({ observed }) => observed),
       new Map() as Leads,
-      findId,
+      describeState,
     );
     if (verdict.is === 'unexplained')
-      violations.push(`the answers of ${studioId} have no order that explains them: ${verdict.report}`);
+      violations.push(`no order explains the answers of ${studioId}: ${verdict.report}`);
     if (verdict.is === 'given up') unknown.push(`${group.length} observations of ${studioId}`);
   }
   return { violations, unknown };
@@ -52,8 +52,8 @@ export function leadViolations(
 
 const IDS = new WeakMap<Leads, string>();
 
-/** Returns a text for each state, cached because states are immutable and many operations do not change them. */
-function findId(leads: Leads): string {
+/** Describes a state. The text is cached, because states are immutable and many operations do not change them. */
+function describeState(leads: Leads): string {
   const known = IDS.get(leads);
   if (known !== undefined) return known;
   const lines = [...leads].map(
@@ -64,7 +64,7 @@ function findId(leads: Leads): string {
   return id;
 }
 
-/** An observation, with its keys, contacts and leads. */
+/** An observation, and the names of the keys, contacts and leads that it is about. */
 interface About {
   readonly about: readonly string[];
   readonly observed: Observed<Leads>;
@@ -75,7 +75,7 @@ class LeadModel {
   readonly #regions: readonly Region[];
   /** The lead of each key, as acknowledged by its creation or by the final state. */
   readonly #made = new Map<string, { readonly id: string; readonly sent: SentLead }>();
-  /** The key of each lead, and every contact that it may have had. */
+  /** The names of the key of each lead, and of every contact that it may have had. */
   readonly #about = new Map<string, Set<string>>();
 
   constructor(regions: readonly Region[], leads: readonly FinalLead[], events: readonly Event[]) {
@@ -138,7 +138,7 @@ class LeadModel {
       const { id } = JSON.parse(answer.text).lead;
       const isFirst = !answer.headers.has('idempotent-replayed');
       return is((leads) => {
-        const found = ofKey(leads, sent);
+        const found = findByKey(leads, sent);
         if (found) return !isFirst && found[0] === id && isSameData(found[1].sent, sent) ? leads : undefined;
         return isFirst ? this.#created(leads, id, sent) : undefined;
       });
@@ -147,7 +147,7 @@ class LeadModel {
       case 'integration_idempotency_conflict':
         return is(
           (leads) => {
-            const found = ofKey(leads, sent);
+            const found = findByKey(leads, sent);
             return found && !isSameData(found[1].sent, sent) ? leads : undefined;
           },
           [key],
@@ -155,7 +155,7 @@ class LeadModel {
       case 'integration_lead_already_open': {
         const link = conflictingLeadId(answer);
         return is((leads) => {
-          if (ofKey(leads, sent)) return undefined;
+          if (findByKey(leads, sent)) return undefined;
           const conflicting = this.#openFor(leads, sent.contact, 'possibly');
           return conflicting.length > 0 && (!link || conflicting.includes(link)) ? leads : undefined;
         });
@@ -163,7 +163,7 @@ class LeadModel {
       case 'integration_source_invalid':
         return is(
           (leads) => {
-            const found = ofKey(leads, sent);
+            const found = findByKey(leads, sent);
             return found && isSameData(found[1].sent, sent) ? undefined : leads;
           },
           [key],
@@ -177,11 +177,11 @@ class LeadModel {
     }
   }
 
-  /** Handles an unknown outcome: if a lead with this key and data was ever acknowledged, this request may have created it. */
+  /** Observes an unknown outcome: if a lead of this key and data was ever acknowledged, this request may have created it. */
   #ofUnknown(event: EventOf<'request'>, sent: SentLead, about: string[], description: string): About[] {
     const made = this.#made.get(sent.idempotencyKey);
     if (!made || !isSameData(made.sent, sent) || event.wroteNothing) return [];
-    const next = (leads: Leads) => (ofKey(leads, sent) ? leads : this.#created(leads, made.id, sent));
+    const next = (leads: Leads) => (findByKey(leads, sent) ? leads : this.#created(leads, made.id, sent));
     const span = { ...event.span, end: Number.POSITIVE_INFINITY };
     return [{ about, observed: { span, description, guess: `make ${made.id}`, isRead: false, next } }];
   }
@@ -199,13 +199,13 @@ class LeadModel {
       const lead = leads.get(leadId);
       if (!lead) return undefined;
       const after = { ...lead, ...(stage && { stage }), ...(contact && { contact }) };
-      const keys = isOpen(after.stage) && (contact !== undefined || !isOpen(lead.stage));
+      const takesContact = isOpen(after.stage) && (contact !== undefined || !isOpen(lead.stage));
       const rivals = (how: 'surely' | 'possibly') =>
-        keys ? this.#openFor(leads, after.contact, how).filter((id) => id !== leadId) : [];
+        takesContact ? this.#openFor(leads, after.contact, how).filter((id) => id !== leadId) : [];
       if ('refused' in outcome) {
         const possible = rivals('possibly');
-        const isRight = outcome.refused === 'LEAD_ALREADY_OPEN' && possible.length > 0;
-        return isRight && (!outcome.leadId || possible.includes(outcome.leadId)) ? leads : undefined;
+        const isCorrect = outcome.refused === 'LEAD_ALREADY_OPEN' && possible.length > 0;
+        return isCorrect && (!outcome.leadId || possible.includes(outcome.leadId)) ? leads : undefined;
       }
       if (rivals('surely').length > 0) return undefined;
       const isSame = after.stage === lead.stage && after.contact.value === lead.contact.value;
@@ -224,18 +224,18 @@ class LeadModel {
     return this.#read(span, [...this.#aboutLead(leadId)], description, next);
   }
 
-  /** Checks that the leads of a contact are complete, and of no other contact. */
+  /** Observes that the leads found for a contact are complete, and belong to no other contact. */
   #ofFound({ span, contact, regions, leadIds, isWhole }: EventOf<'found'>): About {
     const next = (leads: Leads) => {
-      const isRight = [...leads].every(([id, lead]) => {
+      const isCorrect = [...leads].every(([id, lead]) => {
         if (leadIds.includes(id)) return this.areRelated(lead.contact, contact);
         if (!isWhole) return true;
-        // A number with a country code is found in each region in which the other one may be interpreted.
-        const isMeant = (region: Region) => sameness(lead.contact, contact, [region]) === 'surely';
-        if (lead.contact.value.startsWith('+') && regions.some(isMeant)) return false;
+        // A number with a country code is found by a local one in each region that the studio has had.
+        const isSameIn = (region: Region) => sameness(lead.contact, contact, [region]) === 'surely';
+        if (lead.contact.value.startsWith('+') && regions.some(isSameIn)) return false;
         return sameness(lead.contact, contact, this.#regions) !== 'surely';
       });
-      return isRight && leadIds.every((id) => leads.has(id)) ? leads : undefined;
+      return isCorrect && leadIds.every((id) => leads.has(id)) ? leads : undefined;
     };
     const about = [contactName(contact), ...leadIds.flatMap((id) => [...this.#aboutLead(id)])];
     return this.#read(span, about, `the leads of ${contact.value} are ${leadIds.join(', ')}`, next);
@@ -269,7 +269,7 @@ class LeadModel {
 const keyName = (key: string): string => `key ${key}`;
 const contactName = ({ type, value }: SentLead['contact']): string => `contact ${type} ${value}`;
 
-const ofKey = (leads: Leads, { idempotencyKey }: SentLead): [string, KnownLead] | undefined =>
+const findByKey = (leads: Leads, { idempotencyKey }: SentLead): [string, KnownLead] | undefined =>
   [...leads].find(([, { sent }]) => sent.idempotencyKey === idempotencyKey);
 
 function isSameData(a: SentLead, b: SentLead): boolean {

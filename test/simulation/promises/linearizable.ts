@@ -3,37 +3,37 @@ import { type Span, when } from '../history.ts';
 /** An operation on an object that has one state at each moment, and its outcome. */
 export interface Observed<State> {
   readonly span: Span;
-  /** The request and its response as text, for reports. */
+  /** Describes the request and its response in reports. */
   readonly description: string;
   /**
    * Undefined if a caller learned the outcome. Otherwise the operation may have taken effect at any moment after its begin,
-   * or never; operations with the same effect have the same text.
+   * or never. Operations with the same effect have the same text.
    */
   readonly guess: string | undefined;
-  /** Whether it never changes the state (a read). */
+  /** Whether it leaves the state unchanged. */
   readonly isRead: boolean;
   /** Returns the state after this operation: the same object if unchanged; undefined if this outcome is impossible in `state`. */
   next(state: State): State | undefined;
 }
 
-/** The result of a search; `given up` means that no result was reached. */
+/** The result of a search; `given up`: it reached none. */
 export type Verdict =
   | { readonly is: 'explained' | 'given up' }
-  /** The operations that cannot be ordered, as text, at the point where the search got farthest. */
+  /** Describes the operations that cannot be ordered where the search got farthest. */
   | { readonly is: 'unexplained'; readonly report: string };
 
 /**
  * Searches for an order that explains all observations, in which each operation takes effect at one moment of its span: checks
  * that the history is *linearizable* (Herlihy and Wing). Uses the algorithm of Wing and Gong with Lowe's memoization.
  *
- * @param findId returns the same text for equal states
- * @param maxStates the number of search nodes after which the search gives up: many times the number needed when an order
+ * @param describeState returns the same text for equal states, and another for others
+ * @param maxStates the number of search nodes after which the search gives up: many times as many as it needs when an order
  *   exists. Operations with an unknown outcome multiply the nodes
  */
 export function explain<State>(
   observed: readonly Observed<State>[],
   first: State,
-  findId: (state: State) => string,
+  describeState: (state: State) => string,
   maxStates = 20_000,
 ): Verdict {
   const byBegin = observed.toSorted((a, b) => a.span.begin - b.span.begin);
@@ -48,17 +48,17 @@ export function explain<State>(
   if (visited.size >= maxStates) return { is: 'given up' };
   const { state, next = [] } = farthest ?? {};
   const lines = next.map(({ description, span }) => `  ${when(span)} ${description}`);
-  const report = `no order explains, from the state\n${state || '  nothing'}\nthe operations\n${lines.join('\n')}`;
+  const report = `from the state\n${state || '  nothing'}\nno order is possible for\n${lines.join('\n')}`;
   return { is: 'unexplained', report };
 
-  /** @param from the index of the first operation with a known outcome that may not be taken yet */
+  /** @param from all known operations before this index are taken */
   function search(state: State, from: number): boolean {
     const mine: Observed<State>[] = [];
     const take = (each: Observed<State>) => {
       taken.add(each);
       mine.push(each);
     };
-    // A read may take effect as early as possible: it prevents no other operation.
+    // A read can be taken as early as possible, because it rules out no other operation.
     for (let count = -1; count !== mine.length; ) {
       count = mine.length;
       for (const each of possible(from).known) if (each.isRead && each.next(state)) take(each);
@@ -72,12 +72,12 @@ export function explain<State>(
 
   function continues(state: State, firstLeft: number): boolean {
     const next = possible(firstLeft);
-    const place = describePosition(state, firstLeft);
-    if (visited.has(place) || visited.size >= maxStates) return false;
-    visited.add(place);
+    const position = describePosition(state, firstLeft);
+    if (visited.has(position) || visited.size >= maxStates) return false;
+    visited.add(position);
     if (!farthest || taken.size >= farthest.count)
-      farthest = { state: findId(state), count: taken.size, next: next.known };
-    // Among operations with the same effect, trying the first is enough.
+      farthest = { state: describeState(state), count: taken.size, next: next.known };
+    // Of several operations with the same effect, only the first needs to be tried.
     const guesses = new Map(next.guessed.toReversed().map((each) => [each.guess, each]));
     for (const each of [...next.known, ...guesses.values()]) {
       const after = each.next(state);
@@ -110,6 +110,6 @@ export function explain<State>(
       if (taken.has(known[index] as Observed<State>)) ahead.push(index);
     }
     const guesses = guessed.flatMap((each, index) => (taken.has(each) ? [index] : []));
-    return `${firstLeft} ${ahead} ${guesses} ${findId(state)}`;
+    return `${firstLeft} ${ahead} ${guesses} ${describeState(state)}`;
   }
 }

@@ -7,7 +7,7 @@ export function outputViolations({ world, keyBySecret, personal }: Simulation): 
   const found = [
     ...[...keyBySecret.keys()].map((secret) => ['a secret', secret] as const),
     ['the token of the core', world.coreToken] as const,
-    ['something of a person', personal] as const,
+    ['personal data', personal] as const,
     ...PHONE_NUMBERS.map((value) => ['a phone number', value] as const),
   ].filter(([, text]) => printed.includes(text));
   return found.map(([what, text]) => `${what} is printed: ${lineWith(printed, text)}`);

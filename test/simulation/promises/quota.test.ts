@@ -11,23 +11,23 @@ const LIMITS = { key: QUOTA.limit, studio: QUOTA.studioLimit };
 const KEYS = 3;
 const RUNS = 3000;
 
-const way = fc.integer({ min: 1, max: 100 });
+const latency = fc.integer({ min: 1, max: 100 });
 
-/** A request: the time since the one before, its key, and how long it and its response are on their way; milliseconds. */
+/** A request: the time since the one before, its key, and the latencies of request and response; milliseconds. */
 const call = fc.record({
   afterMs: fc.oneof(fc.nat(30), fc.nat(2000)),
   key: fc.nat(KEYS - 1),
-  thereMs: way,
-  backMs: way,
+  thereMs: latency,
+  backMs: latency,
 });
 const calls = fc.array(call, { minLength: 10, maxLength: 60 });
 type Call = typeof call extends fc.Arbitrary<infer Value> ? Value : never;
 
-/** Makes of a decision what a faulty quota would have decided. */
+/** Turns a decision into that of a faulty quota. */
 type Distort = (decision: QuotaDecision) => QuotaDecision;
 
-/** Makes requests of several keys of a studio to a quota in memory; returns the promises that the responses break. */
-async function violationsAfter(requests: readonly Call[], distort: Distort = (decision) => decision) {
+/** Sends requests with several keys of a studio to a quota in memory; returns the promises that the responses break. */
+async function findViolations(requests: readonly Call[], distort: Distort = (decision) => decision) {
   let nowMs = 0;
   const quota = createMemoryQuota(QUOTA.windowSeconds, () => nowMs);
   const history = new History();
@@ -48,15 +48,15 @@ async function violationsAfter(requests: readonly Call[], distort: Distort = (de
     waiting.splice(waiting.indexOf(next), 1);
     const span = { begin: next.begin, end: nowMs + next.backMs };
     const operation = { name: 'get', leadId: 'unknown' } as const;
-    const told = { party: 'website', studioId: STUDIO_ID, secret: next.key, url: '', answer: answerOf(decision) };
-    history.add({ kind: 'request', operation, ...told, span });
+    const sent = { party: 'website', studioId: STUDIO_ID, secret: next.key, url: '', answer: toAnswer(decision) };
+    history.add({ kind: 'request', operation, ...sent, span });
   }
   const keyBySecret = new Map(requests.map(({ key }) => [`key ${key}`, `key ${key}`]));
   return quotaViolations({ history, keyBySecret, world: {} }, QUOTA);
 }
 
-/** Returns the response to a request, with the headers of its window. */
-function answerOf({ admitted, limit, remaining, resetSeconds }: QuotaDecision): RestAnswer {
+/** Returns the response that a gateway gives after a decision, with the headers of the window. */
+function toAnswer({ admitted, limit, remaining, resetSeconds }: QuotaDecision): RestAnswer {
   const headers = new Headers({
     'ratelimit-policy': `"default";q=${limit};w=${QUOTA.windowSeconds}`,
     ratelimit: `"default";r=${remaining};t=${resetSeconds}`,
@@ -65,10 +65,10 @@ function answerOf({ admitted, limit, remaining, resetSeconds }: QuotaDecision): 
   return { status: admitted ? 404 : 429, code: undefined, text: '', headers };
 }
 
-test('responses of a quota that keeps its promises break none, whichever window each shows', async () => {
+test('a correct quota breaks no promise, whichever window a response shows', async () => {
   await fc.assert(
     fc.asyncProperty(calls, async (requests) => {
-      expect(await violationsAfter(requests)).toEqual([]);
+      expect(await findViolations(requests)).toEqual([]);
     }),
     { numRuns: RUNS },
   );
@@ -85,7 +85,7 @@ const FAULTS: readonly [name: string, distort: Distort, broken: RegExp][] = [
   ['refuses early', (decision) => ({ ...decision, admitted: decision.remaining > 2 }), /was refused .* after \d of/],
 ];
 
-test.each(FAULTS)('responses of a quota that %s break a promise', async (_, distort, broken) => {
-  const found = await Promise.all(fc.sample(calls, RUNS / 10).map((requests) => violationsAfter(requests, distort)));
+test.each(FAULTS)('a quota that %s breaks a promise', async (_, distort, broken) => {
+  const found = await Promise.all(fc.sample(calls, RUNS / 10).map((requests) => findViolations(requests, distort)));
   expect(found.flat().join('\n')).toMatch(broken);
 });

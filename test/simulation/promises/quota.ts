@@ -12,7 +12,7 @@ export interface Quota {
   readonly windowSeconds: number;
 }
 
-/** The maximum difference between two estimates of the end of one window; milliseconds. Responses state it in whole seconds. */
+/** The maximum difference between two estimates of the end of a window, which responses give in whole seconds; milliseconds. */
 const ESTIMATES_DIFFER_MS = 1300;
 
 /** By how much `retry-after`, in whole seconds, may exceed the rest of the window; milliseconds. */
@@ -26,7 +26,7 @@ type Request = EventOf<'request'>;
 /** The parts of a simulation that show what the quotas did. */
 type Observed = Pick<Simulation, 'history' | 'keyBySecret'> & { readonly world: Pick<World, 'counts'> };
 
-/** Compares the requests that the quotas admitted and refused with the limits in the responses of each key and studio. */
+/** Compares admitted and refused requests of each key and studio with the limits in the responses. */
 export function quotaViolations(sim: Observed, quota: Quota): string[] {
   const lost = sim.history.of('disturbance').filter(({ loses }) => loses.includes('counts'));
   const isLostIn = (span: Span) => lost.some((each) => each.span.begin < span.end && span.begin < each.span.end);
@@ -36,19 +36,19 @@ export function quotaViolations(sim: Observed, quota: Quota): string[] {
   const ofKeys = [...byKey].flatMap(([key, all]) => {
     const counted = counts?.get(key) ?? [];
     const miscounted = counts ? [...uncounted(all.filter(isCounted), counted), ...countedTwice(all, counted)] : [];
-    return [...ofWindows(all, quota.limit), ...miscounted].map((violation) => `key ${key}: ${violation}`);
+    return [...compareWindows(all, quota.limit), ...miscounted].map((violation) => `key ${key}: ${violation}`);
   });
   const byStudio = Map.groupBy(requests, ({ studioId }) => studioId);
   const ofStudios = [...byStudio].flatMap(([studioId, all]) =>
-    ofWindows(all, quota.studioLimit).map((violation) => `the keys of ${studioId}: ${violation}`),
+    compareWindows(all, quota.studioLimit).map((violation) => `the keys of ${studioId}: ${violation}`),
   );
   return [...ofKeys, ...ofStudios];
 
   /** Compares the responses about windows with a limit. */
-  function ofWindows(all: readonly Request[], limit: number | undefined): string[] {
-    const told = all.filter(({ answer }) => answer?.headers.get('ratelimit-policy')?.includes(`;q=${limit};`));
-    const refused = told.filter(({ answer }) => answer?.status === 429);
-    const counted = told.filter(isCounted);
+  function compareWindows(all: readonly Request[], limit: number | undefined): string[] {
+    const shown = all.filter(({ answer }) => answer?.headers.get('ratelimit-policy')?.includes(`;q=${limit};`));
+    const refused = shown.filter(({ answer }) => answer?.status === 429);
+    const counted = shown.filter(isCounted);
     return [
       ...(limit ? causeless(sim, all, refused, [limit, quota.windowSeconds], isLostIn) : []),
       ...endedEarly(all.filter(isCounted), refused, isLostIn),
@@ -60,34 +60,34 @@ export function quotaViolations(sim: Observed, quota: Quota): string[] {
 
 const isCounted = ({ answer }: Request): boolean => answer?.status !== 429 && !!answer?.headers.has('ratelimit');
 
-/** Returns served requests without their own count that was made while they were in flight. */
+/** Returns served requests that were not counted while they were in flight. Each count is for one request. */
 function uncounted(served: readonly Request[], counts: readonly Count[]): string[] {
   const free = new Set(counts);
-  // In the order of their ends, each takes its first possible count: if all can have one, that finds one for each.
+  // In the order of their ends, each takes the first possible count. That finds one for all, if any assignment does.
   return served
     .toSorted((a, b) => a.span.end - b.span.end)
     .flatMap(({ span }) => {
       const own = [...free].find(({ atMs }) => atMs > span.begin && atMs < span.end);
       if (own) free.delete(own);
-      return own ? [] : [`${when(span)}: is served, and was not counted`];
+      return own ? [] : [`${when(span)}: a request was served, and not counted`];
     });
 }
 
-/** Returns the latest time of counting: a suspended server may still count an abandoned request. */
-const untilMs = ({ answer, span }: Request): number =>
+/** Returns the latest time at which a request is counted: a suspended server may still count an abandoned one. */
+const countedByMs = ({ answer, span }: Request): number =>
   span.end + (answer && answer.status !== 503 ? 0 : ANSWERED_WITHIN_MS);
 
-/** Returns counts without their own request, because a request was counted twice. */
+/** Returns counts for which there is no request, because one was counted twice. */
 function countedTwice(sent: readonly Request[], counts: readonly Count[]): string[] {
-  const free = new Set(sent.toSorted((a, b) => untilMs(a) - untilMs(b)));
+  const free = new Set(sent.toSorted((a, b) => countedByMs(a) - countedByMs(b)));
   return counts.flatMap(({ atMs }) => {
-    const own = free.values().find((request) => request.span.begin < atMs && atMs < untilMs(request));
+    const own = free.values().find((request) => request.span.begin < atMs && atMs < countedByMs(request));
     if (own) free.delete(own);
     return own ? [] : [`${when({ begin: atMs, end: atMs })}: a request was counted that nobody sent`];
   });
 }
 
-/** Returns refusals after fewer requests than the limit, in the window before and the last second of its refusals. */
+/** Returns refusals before which the limit was not used up: within one window, and the second by which refusals may outlast it. */
 function causeless(
   { history }: Observed,
   all: readonly Request[],
@@ -95,15 +95,15 @@ function causeless(
   [limit, windowSeconds]: readonly [number, number],
   isLostIn: (span: Span) => boolean,
 ): string[] {
-  const ofWrongForm = history.of('other').filter(({ party }) => party === 'website');
+  const malformed = history.of('other').filter(({ party }) => party === 'website');
   const spans = [
-    ...all.map((request) => ({ begin: request.span.begin, end: untilMs(request) })),
-    ...ofWrongForm.map((each) => each.span),
+    ...all.map((request) => ({ begin: request.span.begin, end: countedByMs(request) })),
+    ...malformed.map((each) => each.span),
   ];
   return refused.flatMap(({ span }) => {
     const since = span.begin - windowSeconds * 1000 - 1000;
     const sent = spans.filter(({ begin, end }) => begin < span.end && end > since);
-    // When the clock of Redis is set back, a window lasts for its length again, beginning with the next request.
+    // When the clock of Redis is set back, a window begins again with the next request.
     const before = Math.max(0, ...all.map((each) => each.span.end).filter((end) => end <= since));
     const isExcused = isLostIn({ begin: Math.min(before, since - windowSeconds * 1000), end: span.end });
     return sent.length > limit || isExcused
@@ -116,7 +116,7 @@ function causeless(
 const leftMs = ({ answer }: Request): number =>
   1000 * Number(/t=(\d+)/.exec(answer?.headers.get('ratelimit') ?? '')?.[1]);
 
-/** Returns the end of the time for which a request was refused; milliseconds. */
+/** Returns the time until which a request was refused; milliseconds. */
 const refusedUntilMs = ({ answer, span }: Request): number =>
   span.begin + 1000 * Number(answer?.headers.get('retry-after'));
 
@@ -152,7 +152,7 @@ function beyondWindow(shown: readonly Request[], refused: readonly Request[], is
   });
 }
 
-/** Windows in which more requests were admitted than the quota allows. */
+/** Returns windows in which more requests were admitted than the quota allows. */
 function tooMany(
   counted: readonly Request[],
   limit: number,

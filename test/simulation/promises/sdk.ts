@@ -8,7 +8,7 @@ import {
 } from '../../../sdk/index.ts';
 import { conflictingLeadId, type EventOf } from '../history.ts';
 
-/** By how much a call may exceed its deadline for parsing and comparing; milliseconds. */
+/** How much a call may exceed its deadline, for parsing and comparing; milliseconds. */
 const LATE_BY_MS = 100;
 
 /** The outcome of a call of the SDK. */
@@ -27,8 +27,8 @@ export interface SdkCall {
 }
 
 /**
- * Compares the outcome of an SDK call with the responses to its attempts. The check of the leads covers whether `written: no`
- * was correct.
+ * Compares the outcome of an SDK call with the responses to its attempts. Whether `written: no` was correct is left to the check
+ * of the leads.
  */
 export function sdkViolations({ attempts, outcome, deadlineMs, tookMs }: SdkCall): string[] {
   const { result, error } = outcome;
@@ -61,7 +61,7 @@ function ofResult(attempts: readonly EventOf<'request'>[], result: unknown): str
       received.map(({ id }) => id),
     )
       ? []
-      : ['lists other leads'];
+      : ['returns other leads than the pages had'];
   const { lead, replayed, idempotencyKey } = result as CreatedLead;
   const returned = [lead, replayed, idempotencyKey, 201];
   const expected = [
@@ -82,10 +82,10 @@ function ofError(attempts: readonly EventOf<'request'>[], error: LeadIntakeError
   const existingLeadId = conflictingLeadId(last);
   if (error instanceof LeadAlreadyOpenError && error.existingLeadId !== existingLeadId)
     violations.push(`throws the conflicting lead ${error.existingLeadId} for ${existingLeadId}`);
-  const isOpen = attempts.some(
+  const isUncertain = attempts.some(
     ({ answer }) => !answer || (answer.status >= 500 && answer.code !== 'integration_rate_unavailable'),
   );
-  if (error.written !== 'no' && !isOpen)
+  if (error.written !== 'no' && !isUncertain)
     violations.push('reports an unknown outcome, although each attempt was answered');
   if (attempts.at(-1)?.operation.name === 'create' && error.attempts !== attempts.length)
     violations.push(`reports ${error.attempts} attempts for ${attempts.length}`);

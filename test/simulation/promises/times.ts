@@ -2,7 +2,7 @@ import { now, possibleValues, type Span, when } from '../history.ts';
 import { describeClock } from '../scenarios/clocks.ts';
 import type { Simulation } from '../simulation.ts';
 
-/** How long ids may stay ahead of a clock that was set back; milliseconds. */
+/** How far ids may stay ahead of a clock that was set back; milliseconds. */
 const MAX_AHEAD_MS = 60_000;
 
 /** A lead in a response to a website server, or to the CRM. */
@@ -15,8 +15,8 @@ interface LeadRead {
 }
 
 /**
- * Compares the times of leads, whatever the clocks were set to: `createdAt` is the time in the lead's id, each change has a
- * later time than the one before, and nothing else changes `updatedAt`.
+ * Checks the times of leads, whatever the clocks were set to: `createdAt` is the time in the lead's id, each change has a later
+ * time than the one before, and nothing else changes `updatedAt`.
  */
 export function timeViolations(sim: Simulation): string[] {
   const { history } = sim;
@@ -34,19 +34,19 @@ export function timeViolations(sim: Simulation): string[] {
     const tooMany = times.size > made + 1 ? [`${id} has ${[...times]} as updatedAt after ${made} changes`] : [];
     return [...tooMany, ...findViolations(ofLead)];
   });
-  return [...ofLeads, ...ahead(sim)];
+  return [...ofLeads, ...leadsAhead(sim)];
 }
 
 /** Returns how far the clocks of some parts may have been ahead while something happened; seconds. */
-export function possiblyAhead(sim: Simulation, isOf: RegExp = /./): (span: Span) => number {
+export function possiblyAhead(sim: Simulation, names: RegExp = /./): (span: Span) => number {
   const puts = sim.world.clocks
-    .filter(({ name }) => isOf.test(name))
+    .filter(({ name }) => names.test(name))
     .map(({ name }) => sim.listPuts(describeClock(name)));
   return (span) => Math.max(0, ...puts.flatMap((ofClock) => [...possibleValues(ofClock, span)].map(Number)));
 }
 
-/** Returns new leads with a time that is far ahead of every clock of a core. */
-function ahead(sim: Simulation): string[] {
+/** Returns new leads with a time that is far ahead of the clock of every core. */
+function leadsAhead(sim: Simulation): string[] {
   const since = Date.now() - now();
   const aheadIn = possiblyAhead(sim, /^core/);
   return sim.history.of('request').flatMap(({ answer, operation, span }) => {
@@ -62,7 +62,7 @@ function findViolations(reads: readonly LeadRead[]): string[] {
   const stages = new Map<string, string>();
   for (const { span, id, stage, createdAt, updatedAt } of reads) {
     const read = `${id} is read as ${stage}, updated at ${updatedAt}`;
-    if (timeOfId(id) !== createdAt) violations.add(`${id} has the time ${timeOfId(id)}, and createdAt ${createdAt}`);
+    if (readTime(id) !== createdAt) violations.add(`${id} has the time ${readTime(id)}, and createdAt ${createdAt}`);
     const isLater = (other: LeadRead, time: string) => other.span.end < span.begin && other.updatedAt > time;
     const latest = reads.reduce((time, other) => (isLater(other, time) ? other.updatedAt : time), createdAt);
     if (updatedAt < latest) violations.add(`${read}, after ${latest}`);
@@ -73,5 +73,5 @@ function findViolations(reads: readonly LeadRead[]): string[] {
   return [...violations];
 }
 
-/** A UUID of version 7 begins with 48 bits of milliseconds. */
-const timeOfId = (id: string): string => new Date(Number.parseInt(id.replace('-', '').slice(0, 12), 16)).toISOString();
+/** Reads the time in a UUID of version 7, which begins with 48 bits of milliseconds. */
+const readTime = (id: string): string => new Date(Number.parseInt(id.replace('-', '').slice(0, 12), 16)).toISOString();

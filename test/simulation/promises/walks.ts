@@ -4,16 +4,16 @@ import type { Simulation } from '../simulation.ts';
 
 type Leads = readonly { readonly studioId: string; readonly id: string; readonly updatedMs?: number }[];
 
-/** Leads that were read one after the other. */
+/** A list, an export, or the final leads of a studio, in the order in which they were read. */
 interface Walk {
   readonly what: string;
   readonly leads: Leads;
   readonly isNewestFirst: boolean;
-  /** Its begin, and whether it was read to its end; then it has every lead of these studios that was acknowledged before. */
   readonly begin: number;
+  /** Whether it was read to its end, and so must have every lead that was acknowledged before it began. */
   readonly isWhole: boolean;
-  readonly isOf: (studioId: string) => boolean;
-  /** The start of the changes that belong to it, in the order of changes; null or absent: all leads, by id. */
+  readonly includes: (studioId: string) => boolean;
+  /** The time since which its leads have changed, in the order of their changes; null or absent: all leads, by id. */
   readonly sinceMs?: number | null;
 }
 
@@ -30,23 +30,23 @@ export function walkViolations(sim: Simulation, finalLeads: ReadonlyMap<string, 
     [...finalLeads].flatMap(([studioId, leads]) => leads.map(({ id }) => describeLead({ studioId, id }))),
   );
   return [...lists(sim), ...exported(sim), ...atLast(finalLeads)].flatMap((walk) => {
-    const { what, leads, isNewestFirst, begin, isWhole, isOf, sinceMs = null } = walk;
+    const { what, leads, isNewestFirst, begin, isWhole, includes, sinceMs = null } = walk;
     const names = leads.map(describeLead);
     const sorted = [...new Set(names)].sort();
     const violations: string[] = [];
     if (sinceMs !== null) violations.push(...changeViolations(walk));
     else if (`${isNewestFirst ? sorted.toReversed() : sorted}` !== `${names}`)
-      violations.push(`${what} is not in order, each lead once: ${names.join(', ')}`);
+      violations.push(`${what} is out of order, or has a lead twice: ${names.join(', ')}`);
     const unknown = leads
       .filter((lead) => finalLeads.has(lead.studioId) && !known.has(describeLead(lead)))
       .map(describeLead);
     if (unknown.length > 0) violations.push(`${what} has leads that do not exist in the end: ${unknown.join(', ')}`);
     if (!isWhole) return violations;
     const sent = new Set(names);
-    // A lead that was created since a time has also changed since.
-    const isDue = ({ createdAt }: { createdAt: string }) => sinceMs === null || Date.parse(createdAt) >= sinceMs;
+    // The creation of a lead is a change, too.
+    const isExpected = ({ createdAt }: { createdAt: string }) => sinceMs === null || Date.parse(createdAt) >= sinceMs;
     const missing = acknowledged.filter(
-      (lead) => lead.end < begin && isOf(lead.studioId) && isDue(lead) && !sent.has(describeLead(lead)),
+      (lead) => lead.end < begin && includes(lead.studioId) && isExpected(lead) && !sent.has(describeLead(lead)),
     );
     if (missing.length > 0)
       violations.push(`${what} lacks ${missing.map(describeLead).join(', ')}, acknowledged before it began`);
@@ -54,7 +54,7 @@ export function walkViolations(sim: Simulation, finalLeads: ReadonlyMap<string, 
   });
 }
 
-/** Checks that an export of changes is in the order of studios and changes, and has nothing older. */
+/** Checks that an export of changes is sorted by studio and time of change, and has nothing older. */
 function changeViolations({ what, leads, sinceMs }: Walk): string[] {
   const inOrder = leads.every((lead, index) => {
     const before = leads[index - 1];
@@ -82,20 +82,20 @@ function lists({ history }: Simulation): Walk[] {
     const answers = pages.map(({ answer }) => JSON.parse(answer?.text ?? ''));
     const leads = answers.flatMap(({ leads }) => leads.map(({ id }: { id: string }) => ({ studioId, id })));
     const [what, isWhole] = [`${when(span)}: a list of ${studioId}`, answers.at(-1).nextCursor === null];
-    return { what, leads, isNewestFirst: true, begin: span.begin, isWhole, isOf: (id) => id === studioId };
+    return { what, leads, isNewestFirst: true, begin: span.begin, isWhole, includes: (id) => id === studioId };
   });
 }
 
 const exported = ({ history }: Simulation): Walk[] =>
   history.of('exported').map(({ of, leads, isWhole, sinceMs, span }) => {
     const what = `${when(span)}: an export of ${of || 'all studios'}`;
-    const isOf = (id: string) => of === '' || of === id;
-    return { what, leads, isNewestFirst: false, begin: span.begin, isWhole, sinceMs, isOf };
+    const includes = (id: string) => of === '' || of === id;
+    return { what, leads, isNewestFirst: false, begin: span.begin, isWhole, sinceMs, includes };
   });
 
 const atLast = (finalLeads: ReadonlyMap<string, readonly FinalLead[]>): Walk[] =>
   [...finalLeads].map(([studioId, final]) => {
     const [what, leads] = [`the last list of ${studioId}`, final.map(({ id }) => ({ studioId, id }))];
     const begin = Number.POSITIVE_INFINITY;
-    return { what, leads, isNewestFirst: true, begin, isWhole: true, isOf: (id) => id === studioId };
+    return { what, leads, isNewestFirst: true, begin, isWhole: true, includes: (id) => id === studioId };
   });

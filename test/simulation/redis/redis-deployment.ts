@@ -1,14 +1,14 @@
 import { type Machine, SimulatedNode } from '../machine/machine.ts';
 import { type Entries, RedisServer, type Weather } from './redis-server.ts';
 
-/** The interval at which entries are saved to the disk, and the longest time of loading them; milliseconds. */
+/** How often entries are saved to the disk, and how long loading them takes at most; milliseconds. */
 const SAVES_EVERY_MS = 1000;
 const LOADS_FOR_MS = 200;
 
 /** The entries of a restarted server: all, those saved before the last second, or none. */
 export type Kept = 'all' | 'saved' | 'none';
 
-/** A request of a key that a server has counted. */
+/** A request of a key, as a server has counted it. */
 export interface Count {
   readonly apiKeyId: string;
   /** Milliseconds on the clock of the test. */
@@ -27,8 +27,8 @@ export class RedisDeployment {
   #server!: RedisServer;
   #saved: Entries = new Map();
   #clockErrorMs = 0;
-  /** The gateways on its side of a network cut; undefined if there is none. */
-  #besideIt: readonly string[] | undefined;
+  /** The gateways that still reach it; undefined if it is not cut off. */
+  #onItsSide: readonly string[] | undefined;
 
   constructor(machine: Machine, port: number, fail: (error: Error) => void) {
     this.#machine = machine;
@@ -84,23 +84,23 @@ export class RedisDeployment {
     this.#node.clockErrorMs = aheadMs;
   }
 
-  /** Cuts it off, together with the nodes whose names begin so. */
+  /** Cuts Redis off from all nodes except the gateways of these names. */
   cutOff(names: readonly string[]): void {
-    this.#besideIt = names;
+    this.#onItsSide = names;
   }
 
   heal(): void {
-    this.#besideIt = undefined;
+    this.#onItsSide = undefined;
   }
 
   isCut(one: SimulatedNode, other: SimulatedNode): boolean {
-    if (!this.#besideIt || one === other || (one !== this.#node && other !== this.#node)) return false;
+    if (!this.#onItsSide || one === other || (one !== this.#node && other !== this.#node)) return false;
     const client = one === this.#node ? other : one;
-    return !this.#besideIt.some((name) => client.name.startsWith(`${name}-`));
+    return !this.#onItsSide.some((name) => client.name.startsWith(`${name}-`));
   }
 
-  /** Whether it is able to count. */
-  isSettled(): boolean {
+  /** Whether it can count. */
+  isReady(): boolean {
     return !this.#node.isDead && !this.#node.isPaused && !this.#server.isLoading;
   }
 }

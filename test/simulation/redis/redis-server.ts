@@ -12,7 +12,7 @@ export interface Entry {
 /** The stored entries of a server, by name. */
 export type Entries = Map<string, Entry>;
 
-/** The faults that affect the counts of gateways. */
+/** The faults of commands and their replies. */
 export interface Weather {
   /** The probability that a request or its reply is lost, wholly or in part, together with the connection. */
   losses: number;
@@ -27,9 +27,9 @@ export interface Surroundings {
   readonly weather: Weather;
   /** The wall clock of its machine; milliseconds since 1970. */
   now(): number;
-  /** Called when a command has counted a request. */
+  /** Called with the name of an entry in which a command has counted a request. */
   counted?(name: string): void;
-  /** Called for commands that are not simulated. */
+  /** Called when a client sends a command that is not simulated. */
   fail(error: Error): void;
 }
 
@@ -66,8 +66,8 @@ export class RedisServer {
   readonly #scripts = new Map<string, Script>();
   /** Connections that get no more replies. */
   readonly #silent = new WeakSet<Socket>();
-  /** Serializes the commands. */
-  #turn = Promise.resolve();
+  /** Ends when all commands so far have ended: they run one after another. */
+  #queue = Promise.resolve();
   #nowMs = 0;
 
   constructor(entries: Entries, around: Surroundings) {
@@ -90,26 +90,26 @@ export class RedisServer {
     socket.on('error', () => {});
     socket.on('close', () => this.#sockets.delete(socket));
     const take = (words: readonly string[]) => {
-      this.#turn = this.#turn.then(() => this.#answer(socket, words)).catch((error) => this.#around.fail(error));
+      this.#queue = this.#queue.then(() => this.#answer(socket, words)).catch((error) => this.#around.fail(error));
     };
-    socket.on('data', inCommands(take));
+    socket.on('data', parseCommands(take));
   }
 
   async #answer(socket: Socket, words: readonly string[]): Promise<void> {
     const { losses, slowness } = this.#around.weather;
     if (slowness > 0 && Math.random() < slowness) await sleep(Math.random() * 500);
     if (!socket.writable) return;
-    const which = losses > 0 && Math.random() < losses ? Math.random() : 1;
-    if (which < 0.3) {
+    const fate = losses > 0 && Math.random() < losses ? Math.random() : 1;
+    if (fate < 0.3) {
       // The request is lost.
       socket.destroy();
       return;
     }
     const reply = toBytes(this.#replyTo(words));
-    if (which < 0.5) this.#silent.add(socket);
+    if (fate < 0.5) this.#silent.add(socket);
     if (this.#silent.has(socket)) return;
-    if (which === 1) socket.write(reply);
-    else socket.end(reply.subarray(0, which < 0.7 ? 0 : Math.floor(Math.random() * reply.length)));
+    if (fate === 1) socket.write(reply);
+    else socket.end(reply.subarray(0, fate < 0.7 ? 0 : Math.floor(Math.random() * reply.length)));
   }
 
   #replyTo([name = '', ...args]: readonly string[]): Reply | RedisError {
@@ -138,7 +138,7 @@ export class RedisServer {
     return toReply(script(rest.slice(0, Number(count)), rest.slice(Number(count))));
   }
 
-  /** Runs the commands that scripts use, too. */
+  /** Runs a command of a client or a script. */
   #run(name: string, args: readonly string[]): Reply {
     const [key = '', value = '', ...more] = args;
     const entry = this.#entry(key);
@@ -212,30 +212,30 @@ function toReply(value: LuaValue): Reply {
   return typeof value === 'string' ? value : Object.values(value).map(toReply);
 }
 
-const toBytes = (reply: Reply | RedisError): Buffer => Buffer.from(written(reply), 'latin1');
+const toBytes = (reply: Reply | RedisError): Buffer => Buffer.from(encode(reply), 'latin1');
 
 /** Encodes a reply in RESP3; each character of a text is a byte. */
-function written(reply: Reply | RedisError): string {
+function encode(reply: Reply | RedisError): string {
   if (reply === null) return '_\r\n';
   if (reply instanceof RedisError) return `-${reply.message}\r\n`;
   if (reply instanceof Status) return `+${reply.text}\r\n`;
   if (typeof reply === 'number') return `:${reply}\r\n`;
   if (typeof reply === 'string') return `$${reply.length}\r\n${reply}\r\n`;
-  return `*${reply.length}\r\n${reply.map(written).join('')}`;
+  return `*${reply.length}\r\n${reply.map(encode).join('')}`;
 }
 
-/** Calls back with the words of each whole command that arrives. */
-function inCommands(take: (words: readonly string[]) => void): (bytes: Buffer) => void {
+/** Returns a function that takes bytes, and calls back with the words of each complete command. */
+function parseCommands(take: (words: readonly string[]) => void): (bytes: Buffer) => void {
   let received = '';
   return (bytes) => {
     received += bytes.toString('latin1');
-    for (let length = commandIn(received, take); length > 0; length = commandIn(received, take))
+    for (let length = parseCommand(received, take); length > 0; length = parseCommand(received, take))
       received = received.slice(length);
   };
 }
 
 /** Parses the first command of a text; returns its length, or 0 if it is incomplete. */
-function commandIn(received: string, take: (words: readonly string[]) => void): number {
+function parseCommand(received: string, take: (words: readonly string[]) => void): number {
   const head = /^\*(\d+)\r\n/.exec(received);
   if (!head) {
     if (received.includes('\r\n')) throw new NotInRedis(`a command without a head: ${received.slice(0, 40)}`);

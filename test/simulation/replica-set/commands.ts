@@ -20,10 +20,10 @@ interface StatementResult {
   readonly upserted?: unknown;
 }
 
-/** The primary as seen by a command. */
+/** The parts of the primary that a command uses. */
 export interface Primary {
   readonly data: Data;
-  /** The rest of each result, by the number of its cursor. */
+  /** The documents that each cursor has left, by its number. */
   readonly cursors: Map<string, Document[]>;
   /** Returns the number of the entry up to which a command reads. */
   readAt(command: Document): number;
@@ -45,7 +45,7 @@ const toNamespace = (command: Document): string => `${command.$db}.${Object.valu
 const findCollection = ({ data }: Primary, namespace: string): Collection =>
   data.collections.get(namespace) ?? new Collection();
 
-function existing({ data }: Primary, namespace: string): Collection {
+function expectCollection({ data }: Primary, namespace: string): Collection {
   const collection = data.collections.get(namespace);
   if (!collection) throw new Refusal(26, 'NamespaceNotFound', `ns does not exist: ${namespace}`);
   return collection;
@@ -59,7 +59,7 @@ interface CommandKind {
   run(primary: Primary, command: Document, namespace: string): Document | Promise<Document>;
 }
 
-/** Fields of every command, which are handled elsewhere or change no result. */
+/** Fields that any command may have. They are handled elsewhere, or change no result. */
 const GENERAL = [
   ...['$db', 'lsid', '$clusterTime', '$readPreference', 'txnNumber', 'maxTimeMS', 'readConcern', 'writeConcern'],
   ...['comment', 'allowDiskUse', 'cursor'],
@@ -71,13 +71,13 @@ export const COMMANDS: Readonly<Record<string, CommandKind>> = {
   buildInfo: { isOfServer: true, fields: [], run: () => ({ version: '8.0.0' }) },
 
   find: {
-    // A single batch is requested with a limit that fits into it.
+    // `singleBatch` changes nothing, because its limit always fits into a batch.
     fields: ['filter', 'sort', 'projection', 'skip', 'limit', 'batchSize', 'singleBatch'],
     run(primary, command, namespace) {
       const { filter = {}, sort, projection, skip, limit, batchSize } = command;
       const amount = { sort, skip: Number(skip ?? 0), limit: Number(limit ?? 0) };
       const found = findCollection(primary, namespace).find(primary.readAt(command), filter, amount);
-      return applyPart(
+      return replyWith(
         primary,
         namespace,
         found.map((document) => projected(document, projection)),
@@ -91,7 +91,7 @@ export const COMMANDS: Readonly<Record<string, CommandKind>> = {
     run(primary, command, namespace) {
       const [{ $match = {} } = {}] = command.pipeline;
       const found = findCollection(primary, namespace).find(primary.readAt(command), $match);
-      return applyPart(primary, namespace, aggregated(found, command.pipeline), command.cursor?.batchSize);
+      return replyWith(primary, namespace, aggregated(found, command.pipeline), command.cursor?.batchSize);
     },
   },
 
@@ -101,7 +101,7 @@ export const COMMANDS: Readonly<Record<string, CommandKind>> = {
       const rest = primary.cursors.get(`${getMore}`);
       if (!rest) throw new Refusal(43, 'CursorNotFound', `cursor id ${getMore} not found`);
       primary.cursors.delete(`${getMore}`);
-      return applyPart(primary, `${$db}.${collection}`, rest, batchSize ?? LATEST, getMore);
+      return replyWith(primary, `${$db}.${collection}`, rest, batchSize ?? LATEST, getMore);
     },
   },
 
@@ -121,7 +121,7 @@ export const COMMANDS: Readonly<Record<string, CommandKind>> = {
         const collection = findCollection(primary, namespace);
         if (BSON.calculateObjectSize(document) > MAX_DOCUMENT_BYTES)
           throw new Refusal(10334, 'BSONObjectTooLarge', 'object to insert too large');
-        return { changes: [inserted(collection, namespace, document)], result: { n: 1 } };
+        return { changes: [insertion(collection, namespace, document)], result: { n: 1 } };
       }),
   },
 
@@ -138,7 +138,7 @@ export const COMMANDS: Readonly<Record<string, CommandKind>> = {
         const found = collection.find(LATEST, q, { limit: multi ? 0 : 1 });
         if (found.length === 0 && upsert) {
           const document = change({ ...makeSeed(q), ...$setOnInsert });
-          const changes = [inserted(collection, namespace, document)];
+          const changes = [insertion(collection, namespace, document)];
           return { changes, result: { n: 1, nModified: 0, upserted: document._id } };
         }
         const changes = found.flatMap((before): Change[] => {
@@ -167,9 +167,9 @@ export const COMMANDS: Readonly<Record<string, CommandKind>> = {
   listIndexes: {
     fields: ['includeBuildUUIDs'],
     run(primary, _, namespace) {
-      const collection = existing(primary, namespace);
+      const collection = expectCollection(primary, namespace);
       const ready = [ID_INDEX, ...collection.indexes.values()].map((spec) => ({ v: 2, ...spec }));
-      return applyPart(primary, namespace, ready);
+      return replyWith(primary, namespace, ready);
     },
   },
 
@@ -193,7 +193,7 @@ export const COMMANDS: Readonly<Record<string, CommandKind>> = {
   },
 };
 
-/** @throws NotSimulated unless the command and each of its fields is supported */
+/** @throws NotSimulated if the command or one of its fields is not supported */
 export function commandKind(command: Document): CommandKind {
   const [name = '', ...fields] = Object.keys(command);
   const kind = COMMANDS[name];
@@ -206,8 +206,8 @@ export function commandKind(command: Document): CommandKind {
 export const run = async (primary: Primary, command: Document): Promise<Document> =>
   commandKind(command).run(primary, command, toNamespace(command));
 
-/** Returns as many documents as fit into one reply; a cursor holds the rest. */
-function applyPart(
+/** Returns a reply with as many documents as fit into it; a cursor keeps the rest. */
+function replyWith(
   { cursors }: Primary,
   ns: string,
   documents: readonly Document[],
@@ -226,8 +226,8 @@ function applyPart(
   return { cursor: { id, ns, [known ? 'nextBatch' : 'firstBatch']: batch } };
 }
 
-/** @throws Refusal when an index has the same value for another document */
-function inserted(collection: Collection, namespace: string, document: Document): Change {
+/** @throws Refusal if another document has the same value in a unique index */
+function insertion(collection: Collection, namespace: string, document: Document): Change {
   const id = toText(document._id);
   if (collection.get(id, LATEST)) {
     const details = { keyPattern: ID_INDEX.key, keyValue: { _id: document._id } };
@@ -242,7 +242,7 @@ function inserted(collection: Collection, namespace: string, document: Document)
   return { kind: 'document', namespace, id, document };
 }
 
-/** Executes the statements of a write one after the other; an executed one only replies again. */
+/** Executes the statements of a write one after another. A retried one is not executed again, and gets its first reply. */
 async function eachStatement(
   primary: Primary,
   { lsid, txnNumber, stmtIds, stmtId = 0, ordered, update }: Document,
@@ -280,17 +280,18 @@ async function eachStatement(
   };
 }
 
-/** Returns the properties that distinguish two indexes of one key. */
-const findSignature = ({ name: _, v, background, ...signature }: IndexSpec & { v?: unknown; background?: unknown }) =>
+/** Returns a text that is equal for indexes that differ at most in name. */
+const toSignature = ({ name: _, v, background, ...signature }: IndexSpec & { v?: unknown; background?: unknown }) =>
   toText({ unique: false, ...signature });
 
 function createIndex(primary: Primary, namespace: string, spec: IndexSpec): void {
   const collection = primary.data.collections.get(namespace);
   const indexes = [...(collection?.indexes.values() ?? [])];
   const namesake = indexes.find(({ name }) => name === spec.name);
-  if (namesake && findSignature(namesake) === findSignature(spec)) return;
-  if (indexes.some((each) => each === namesake || findSignature(each) === findSignature(spec)))
-    throw new NotSimulated('an index beside another of its name or its key');
-  if (collection && collection.all(LATEST).length > 0) throw new NotSimulated('an index of what is stored already');
+  if (namesake && toSignature(namesake) === toSignature(spec)) return;
+  if (indexes.some((each) => each === namesake || toSignature(each) === toSignature(spec)))
+    throw new NotSimulated('two indexes of one name or one key');
+  if (collection && collection.all(LATEST).length > 0)
+    throw new NotSimulated('an index on a collection that has documents');
   primary.append({ kind: 'index', namespace, spec });
 }

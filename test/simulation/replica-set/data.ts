@@ -2,7 +2,7 @@ import type { Document } from 'mongodb';
 import { compileMatcher, isCondition, sorted } from './queries.ts';
 import { Refusal, toText, valuesAt } from './values.ts';
 
-/* The data of a member of the replica set after each entry of its log. */
+/* The data of a member of the replica set, as of each entry of its log. */
 
 /** An index, as given to `createIndexes`. */
 export interface IndexSpec {
@@ -11,9 +11,9 @@ export interface IndexSpec {
   readonly unique?: boolean;
 }
 
-/** The change of an entry of the log. */
+/** The change that an entry of the log makes. */
 export type Change =
-  /** A document; undefined deletes it. */
+  /** Writes a document; undefined deletes it. */
   | {
       readonly kind: 'document';
       readonly namespace: string;
@@ -23,19 +23,19 @@ export type Change =
   | { readonly kind: 'index'; readonly namespace: string; readonly spec: IndexSpec }
   | { readonly kind: 'no collection'; readonly namespace: string };
 
-/** A document after an entry of the log. */
+/** A document as of an entry of the log. */
 interface Version {
   readonly at: number;
   readonly document: Document | undefined;
 }
 
-/** Finds the ids of documents by any text of any version. */
+/** Finds the ids of documents of which any version has a text. */
 class Lookup {
   readonly #ids = new Map<string, Set<string>>();
   readonly toTexts: (document: Document) => readonly string[];
 
-  constructor(textsOf: (document: Document) => readonly string[]) {
-    this.toTexts = textsOf;
+  constructor(toTexts: (document: Document) => readonly string[]) {
+    this.toTexts = toTexts;
   }
 
   add(id: string, document: Document): void {
@@ -76,7 +76,7 @@ export class Collection {
   readonly indexes = new Map<string, IndexSpec>();
   readonly #documents = new Map<string, Version[]>();
   readonly #unique = new Map<string, Lookup>();
-  /** A look-up for each field of an index. */
+  /** A look-up for each indexed field. */
   readonly #byField = new Map<string, Lookup>();
 
   addIndex(spec: IndexSpec): void {
@@ -111,7 +111,7 @@ export class Collection {
     return this.#documents.get(id)?.findLast((version) => version.at <= at)?.document;
   }
 
-  /** @throws Refusal when another document has an entry of a unique index */
+  /** @throws Refusal if another document has the same entry in a unique index */
   expectUnique(namespace: string, document: Document): void {
     const id = toText(document._id);
     for (const [name, lookup] of this.#unique) {
@@ -142,7 +142,7 @@ export class Collection {
     return found.slice(skip, limit === 0 ? undefined : skip + limit);
   }
 
-  /** Returns a superset of the ids that match a filter; undefined if no index helps. */
+  /** Returns the ids of all documents that match a filter, and perhaps of others; undefined if no index helps. */
   #candidates({ _id, ...others }: Document): Set<string> | undefined {
     // An id is the most selective condition.
     const sets = Object.entries(_id === undefined ? others : { _id }).flatMap(([field, condition]): Set<string>[] => {
@@ -175,7 +175,7 @@ function duplicate(namespace: string, { name, key }: IndexSpec, document: Docume
 
 export const ID_INDEX: IndexSpec = { name: '_id_', key: { _id: 1 } };
 
-/** The collections of a member after the applied entries of its log. */
+/** The collections of a member, as of the last applied entry of its log. */
 export class Data {
   readonly collections = new Map<string, Collection>();
 

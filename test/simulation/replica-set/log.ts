@@ -10,7 +10,7 @@ export interface Entry {
   readonly statement: Statement | undefined;
 }
 
-/** The data that a member retains when its process is killed. */
+/** The data that survives when the process of a member is killed. */
 export class Disk {
   term = 0;
   /** The member that it voted for in its term. */
@@ -20,7 +20,7 @@ export class Disk {
   readonly log: Entry[] = [];
 }
 
-/** The state of a member after the applied entries of its log; only a primary needs it. */
+/** The state of a member, as of the last applied entry of its log; only a primary needs it. */
 export class AppliedLog {
   readonly data = new Data();
   readonly #statements = new Map<string, Statement>();

@@ -5,16 +5,16 @@ import type { Change } from './data.ts';
 import { AppliedLog, type Disk, type Entry } from './log.ts';
 import { NotSimulated, Refusal } from './values.ts';
 import type { Weather } from './weather.ts';
-import { inMessages, type Message, replyTo } from './wire.ts';
+import { type Message, parseMessages, replyTo } from './wire.ts';
 
 const HEARTBEAT_MS = 300;
 
-/** The longest time until an entry is on an idle disk, and on a busy one; milliseconds. */
+/** How long a write to an idle and to a busy disk takes at most, and how often the disk is busy; milliseconds. */
 const SYNC_MS = 2;
 const BUSY_SYNC_MS = 100;
-const BUSY = 0.1;
+const BUSY_SHARE = 0.1;
 
-/** The interval at which an idle primary writes an entry that changes nothing, to advance the cluster's time; milliseconds. */
+/** How long a primary is idle before it writes an empty entry, which advances the cluster's time; milliseconds. */
 const IDLE_MS = 10_000;
 
 /** Messages between members. */
@@ -28,7 +28,7 @@ export type PeerMessage = { readonly term: number; readonly time: bigint } & (
       readonly entries: readonly Entry[];
       readonly commitPoint: number;
     }
-  /** The log is sent if the entries of the member differ. */
+  /** The log is sent if it differs from that of the primary. */
   | { readonly kind: 'appended'; readonly length: number; readonly log?: readonly Entry[] }
 );
 
@@ -41,11 +41,11 @@ export interface Surroundings {
   readonly electionMs: number;
   send(to: number, message: PeerMessage): void;
   note(what: string): void;
-  /** Called for features that are not simulated, and for states that no replica set can reach. */
+  /** Called when a feature is not simulated, or in a state that no replica set can reach. */
   fail(error: Error): void;
 }
 
-/** A wait for an entry to be on a majority. */
+/** A command that waits for an entry to be on a majority. */
 interface Waiter {
   readonly isOver: () => boolean;
   readonly end: (how: 'over' | 'interrupted') => void;
@@ -78,7 +78,7 @@ export class Member {
   readonly #connections = new Set<Socket>();
   readonly #processId = new BSON.ObjectId();
   #topologyVersion = 1;
-  /** Replies to `hello` that are sent when something changes. */
+  /** Send replies to `hello` when something changes. */
   readonly #watchers = new Set<() => void>();
   #primary: number | undefined;
   /** The number of the last entry that it knows to be on a majority. */
@@ -88,11 +88,11 @@ export class Member {
   readonly #cursors = new Map<string, Document[]>();
   readonly #waiters = new Set<Waiter>();
   readonly #votes = new Set<number>();
-  /** Whether it asks for votes, or whether it would get them. */
-  #standing: 'dry' | 'real' | undefined;
+  /** Whether it asks for votes (real), or whether it would get them (dry). */
+  #candidacy: 'dry' | 'real' | undefined;
   /** The known number of entries of each other member, and the time of its last message. */
   readonly #lengths = new Map<number, number>();
-  readonly #heardAt = new Map<number, number>();
+  readonly #lastMessageAt = new Map<number, number>();
   /** Members to which entries are in flight. */
   readonly #inFlight = new Set<number>();
   #isSyncing = false;
@@ -138,11 +138,11 @@ export class Member {
     this.#electionTimer = setTimeout(() => this.stand(), this.#around.electionMs * (1 + Math.random()));
   }
 
-  /** @param isDry whether it only asks whether it would be elected, so that a disconnected member raises no term */
+  /** @param isDry whether it first asks whether it would be elected, so that a disconnected member raises no term */
   stand(isDry = true): void {
     if (this.isPrimary || this.isStopped) return;
     this.#awaitPrimary();
-    this.#standing = isDry ? 'dry' : 'real';
+    this.#candidacy = isDry ? 'dry' : 'real';
     this.#votes.clear();
     this.#votes.add(this.number);
     if (!isDry) {
@@ -161,13 +161,13 @@ export class Member {
     this.#around.send(to, { ...body, term: this.#disk.term, time: this.#time } as PeerMessage);
   }
 
-  hear(from: number, message: PeerMessage): void {
+  receive(from: number, message: PeerMessage): void {
     const disk = this.#disk;
     if (message.time > this.#time) this.#time = message.time;
     if (message.term > disk.term) {
       disk.term = message.term;
       disk.votedFor = undefined;
-      this.#stepDown(`hears of term ${message.term}`);
+      this.#stepDown(`it learns of term ${message.term}`);
     }
     if (message.kind === 'ask') {
       const [term, length] = this.#last();
@@ -183,7 +183,7 @@ export class Member {
       // The sender is an earlier primary, which learns of the term.
       if (message.kind === 'append') this.#send(from, { kind: 'appended', length: 0 });
     } else if (message.kind === 'vote') {
-      if (!message.isGranted || this.#standing !== (message.isDry ? 'dry' : 'real')) return;
+      if (!message.isGranted || this.#candidacy !== (message.isDry ? 'dry' : 'real')) return;
       this.#votes.add(from);
       if (!this.#isMajority(this.#votes.size)) return;
       if (message.isDry) this.stand(false);
@@ -198,14 +198,14 @@ export class Member {
 
   #becomePrimary(): void {
     this.isPrimary = true;
-    this.#standing = undefined;
+    this.#candidacy = undefined;
     this.#primary = this.number;
     clearTimeout(this.#electionTimer);
     this.#lengths.clear();
     for (const other of this.#others) {
-      // The member learns of its primary, and gets entries, with a heartbeat.
+      // The first heartbeat tells the member its primary, and brings entries.
       this.#inFlight.add(other);
-      this.#heardAt.set(other, performance.now());
+      this.#lastMessageAt.set(other, performance.now());
     }
     this.#note(`is primary of term ${this.#disk.term}`);
     this.#append(undefined);
@@ -213,9 +213,9 @@ export class Member {
     this.#heartbeatTimer = setTimeout(() => this.#beat(), Math.random() * HEARTBEAT_MS);
   }
 
-  /** @param why undefined if it was not primary */
+  /** Gives up a candidacy, and steps down if it is the primary. */
   #stepDown(why: string): void {
-    this.#standing = undefined;
+    this.#candidacy = undefined;
     this.#awaitPrimary();
     if (!this.isPrimary) return;
     this.#note(`steps down: ${why}`);
@@ -227,16 +227,16 @@ export class Member {
   }
 
   /** Steps down at the operator's request, and does not stand again immediately. */
-  stepDownInOrder(): void {
-    this.#stepDown('it is told to');
+  stepDownOnRequest(): void {
+    this.#stepDown('it is asked to');
   }
 
   #beat(): void {
     if (!this.isPrimary) return;
     const now = performance.now();
-    const alive = this.#others.filter((other) => now - (this.#heardAt.get(other) ?? 0) < this.#around.electionMs);
+    const alive = this.#others.filter((other) => now - (this.#lastMessageAt.get(other) ?? 0) < this.#around.electionMs);
     if (!this.#isMajority(alive.length + 1)) {
-      this.#stepDown('it sees no majority');
+      this.#stepDown('it reaches no majority');
       return;
     }
     if (now - this.#wroteAt > IDLE_MS) this.#append(undefined);
@@ -262,7 +262,7 @@ export class Member {
   #sync(): void {
     if (this.#isSyncing) return;
     this.#isSyncing = true;
-    const withinMs = Math.random() < BUSY ? BUSY_SYNC_MS : SYNC_MS;
+    const withinMs = Math.random() < BUSY_SHARE ? BUSY_SYNC_MS : SYNC_MS;
     setTimeout(() => {
       this.#isSyncing = false;
       if (this.isStopped) return;
@@ -308,7 +308,8 @@ export class Member {
   #rollBackTo(length: number): void {
     const { log } = this.#disk;
     if (log.length <= length) return;
-    if (length < this.#commitPoint) this.#around.fail(new Error('an entry that was on a majority is rolled back'));
+    if (length < this.#commitPoint)
+      this.#around.fail(new Error('the member rolls back an entry that was on a majority'));
     this.#note(`rolls back ${log.length - length} entries`);
     // The next primary applies it again from the first entry.
     this.#applied = new AppliedLog();
@@ -320,7 +321,7 @@ export class Member {
 
   #acknowledged(from: number, { length, log }: PeerMessage & { readonly kind: 'appended' }): void {
     const own = this.#disk.log;
-    this.#heardAt.set(from, performance.now());
+    this.#lastMessageAt.set(from, performance.now());
     this.#inFlight.delete(from);
     if (log) {
       const different = log.findIndex((entry, index) => own[index] !== entry);
@@ -330,7 +331,7 @@ export class Member {
     }
     this.#lengths.set(from, Math.max(length, this.#lengths.get(from) ?? 0));
     this.#commit();
-    // The next entries announce the new commit point to the member.
+    // These entries tell the member the new commit point, too.
     if (length < own.length) this.#replicate();
   }
 
@@ -348,7 +349,7 @@ export class Member {
     for (const waiter of this.#waiters) if (waiter.isOver()) waiter.end('over');
   }
 
-  /** @param untilMs when the command expires */
+  /** Waits until a condition holds. @param untilMs when the command expires */
   async #until(isOver: () => boolean, untilMs: number): Promise<'over' | 'interrupted' | 'expired'> {
     if (isOver()) return 'over';
     let timer: NodeJS.Timeout | undefined;
@@ -364,7 +365,7 @@ export class Member {
 
   /* Clients. */
 
-  /** Replies to everyone who waits for a change of the topology. */
+  /** Replies to all clients that wait for a change of the topology. */
   #changed(): void {
     this.#topologyVersion += 1;
     for (const tell of [...this.#watchers]) tell();
@@ -397,11 +398,11 @@ export class Member {
     socket.on('error', () => {});
     socket.on('close', () => this.#connections.delete(socket));
     // A client sends one command at a time over a connection.
-    let turn = Promise.resolve();
+    let queue = Promise.resolve();
     const take = (message: Message) => {
-      turn = turn.then(() => this.#answer(socket, message)).catch((error) => this.#around.fail(error));
+      queue = queue.then(() => this.#answer(socket, message)).catch((error) => this.#around.fail(error));
     };
-    socket.on('data', inMessages(take));
+    socket.on('data', parseMessages(take));
   }
 
   async #answer(socket: Socket, message: Message): Promise<void> {
@@ -426,8 +427,8 @@ export class Member {
   /** Replies to `hello` when something has changed since the version that the client knows, or after a while. */
   #watch(socket: Socket, message: Message): void {
     const { topologyVersion, maxAwaitTimeMS } = message.command;
-    const isOfOther = !this.#processId.equals(topologyVersion.processId);
-    let known = isOfOther ? -1 : Number(topologyVersion.counter);
+    const isOfEarlierProcess = !this.#processId.equals(topologyVersion.processId);
+    let known = isOfEarlierProcess ? -1 : Number(topologyVersion.counter);
     let timer: NodeJS.Timeout | undefined;
     const end = () => {
       clearTimeout(timer);
@@ -452,8 +453,8 @@ export class Member {
 
   /** Adds the times that make clients causally consistent. */
   #withTimes({ $clusterTime, readConcern }: Document, reply: Document): Document {
-    const told = ($clusterTime?.clusterTime as Timestamp | undefined)?.toBigInt() ?? 0n;
-    if (told > this.#time) this.#time = told;
+    const received = ($clusterTime?.clusterTime as Timestamp | undefined)?.toBigInt() ?? 0n;
+    if (received > this.#time) this.#time = received;
     const { log } = this.#disk;
     const at = readConcern?.level === 'majority' ? this.#commitPoint : log.length;
     const signature = { hash: new BSON.Binary(Buffer.alloc(20)), keyId: Long.ZERO };
@@ -471,7 +472,7 @@ export class Member {
     let reply: Document;
     try {
       const kind = commandKind(command);
-      const given = weather.changeReply(name);
+      const given = weather.takeReply(name);
       if (given) return given;
       await sleep(weather.findDelay(name));
       if (performance.now() > untilMs) throw expired();
@@ -492,15 +493,15 @@ export class Member {
     return { ...reply, ...(isRetryable && txnNumber !== undefined && { errorLabels: ['RetryableWriteError'] }) };
   }
 
-  /** Waits until the state that a command reads is on a majority. */
+  /** Waits until the state that a command reads is as new as the command requires. */
   async #expectReadable(command: Document, untilMs: number): Promise<void> {
     if (!this.isPrimary) throw notPrimary(command);
     const { level, afterClusterTime } = command.readConcern ?? {};
     if (afterClusterTime === undefined) return;
     const time = (afterClusterTime as Timestamp).toBigInt();
     const { log } = this.#disk;
-    const hasCome = () => (log[(level === 'majority' ? this.#commitPoint : log.length) - 1]?.time ?? 0n) >= time;
-    const how = await this.#until(hasCome, untilMs);
+    const isReadable = () => (log[(level === 'majority' ? this.#commitPoint : log.length) - 1]?.time ?? 0n) >= time;
+    const how = await this.#until(isReadable, untilMs);
     if (how === 'interrupted') throw interrupted();
     if (how === 'expired') throw expired();
   }

@@ -21,13 +21,13 @@ export const isCondition = (value: unknown): value is Document =>
 export type Matcher = (document: Document) => boolean;
 
 export function compileMatcher(filter: Document): Matcher {
-  return allOf(
+  return every(
     Object.entries(filter).map(([name, condition]): Matcher => {
       if (name === '$or') {
         const each = (condition as Document[]).map(compileMatcher);
         return (document) => each.some((one) => one(document));
       }
-      if (name === '$and') return allOf((condition as Document[]).map(compileMatcher));
+      if (name === '$and') return every((condition as Document[]).map(compileMatcher));
       if (name === '$expr') return (document) => evaluate(document, condition) === true;
       if (name.startsWith('$')) throw new NotSimulated(`${name} in a filter`);
       const path = name.split('.');
@@ -37,22 +37,22 @@ export function compileMatcher(filter: Document): Matcher {
   );
 }
 
-const allOf =
+const every =
   <Value>(tests: readonly ((value: Value) => boolean)[]) =>
   (value: Value): boolean =>
     tests.every((test) => test(value));
 
-/** Whether values meet a condition. */
+/** Tests whether values meet a condition. */
 type Test = (values: readonly unknown[]) => boolean;
 
 /** Tests whether one of the values, or of the elements of arrays among them, meets a condition. */
-const someOf =
+const some =
   (isMet: (value: unknown) => boolean): Test =>
   (values) =>
     values.some((value) => isMet(value) || (Array.isArray(value) && value.some(isMet)));
 
 const equals = (wanted: unknown): Test =>
-  someOf(
+  some(
     wanted instanceof RegExp
       ? (value) => typeof value === 'string' && wanted.test(value)
       : (value) => areEqual(value, wanted),
@@ -63,16 +63,16 @@ const isOrdered =
   (isMet: (order: number) => boolean) =>
   (wanted: unknown): Test => {
     const kind = findKind(wanted);
-    return someOf((value) => findKind(value) === kind && isMet(compare(value, wanted)));
+    return some((value) => findKind(value) === kind && isMet(compare(value, wanted)));
   };
 
-function isAnyOf(wanted: readonly unknown[]): Test {
+function equalsAny(wanted: readonly unknown[]): Test {
   if (wanted.some((each) => each instanceof RegExp)) {
     const each = wanted.map(equals);
     return (values) => each.some((test) => test(values));
   }
   const texts = new Set(wanted.map(toText));
-  return someOf((value) => texts.has(toText(value)));
+  return some((value) => texts.has(toText(value)));
 }
 
 const not =
@@ -83,8 +83,8 @@ const not =
 const TESTS: Readonly<Record<string, (wanted: unknown) => Test>> = {
   $eq: equals,
   $ne: (wanted) => not(equals(wanted)),
-  $in: (wanted) => isAnyOf(wanted as unknown[]),
-  $nin: (wanted) => not(isAnyOf(wanted as unknown[])),
+  $in: (wanted) => equalsAny(wanted as unknown[]),
+  $nin: (wanted) => not(equalsAny(wanted as unknown[])),
   $lt: isOrdered((order) => order < 0),
   $lte: isOrdered((order) => order <= 0),
   $gt: isOrdered((order) => order > 0),
@@ -97,7 +97,7 @@ const TESTS: Readonly<Record<string, (wanted: unknown) => Test>> = {
 
 function compileTest(condition: unknown): Test {
   if (!isCondition(condition)) return equals(condition);
-  return allOf(
+  return every(
     Object.entries(condition).map(([name, wanted]) => {
       const test = TESTS[name];
       if (!test) throw new NotSimulated(`${name} in a filter`);
@@ -164,7 +164,7 @@ function only(value: unknown, paths: readonly (readonly string[])[]): unknown {
   return Object.fromEntries(fields);
 }
 
-/** Returns documents in an order such as `{ slot: -1 }`. An array counts as its least or its greatest element. */
+/** Sorts documents by an order such as `{ slot: -1 }`. An array counts as its least or its greatest element. */
 export function sorted(documents: readonly Document[], order: Document = {}): Document[] {
   const paths = Object.entries(order).map(([path, way]) => ({ path: path.split('.'), way: Number(way) }));
   const placed = documents.map((document) => ({
@@ -185,7 +185,7 @@ export function sorted(documents: readonly Document[], order: Document = {}): Do
   return placed.map(({ document }) => document);
 }
 
-/** The group by which a driver counts documents. */
+/** The `$group` stage by which a driver counts documents. */
 const COUNT = { _id: 1, n: { $sum: 1 } };
 
 /** Runs the stages of an aggregation. */

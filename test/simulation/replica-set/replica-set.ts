@@ -2,14 +2,14 @@ import { Disk } from './log.ts';
 import { Member, type PeerMessage, REPLICA_SET } from './member.ts';
 import { Weather } from './weather.ts';
 
-/** Shorter than that of a real replica set, because lives are short; milliseconds. */
+/** The usual election timeout, shorter than that of a real replica set, because lives are short; milliseconds. */
 const ELECTION_MS = 1500;
 
 /** The shortest and longest latency of a message between members; milliseconds. */
 const MIN_LATENCY_MS = 0.1;
 const MAX_LATENCY_MS = 1.5;
 
-/** Runs the process of a member; none of its code runs any more once it is killed. */
+/** Runs the process of a member. Once it is killed, none of its code runs. */
 export interface Host {
   run<Result>(code: () => Result): Result;
   kill(): void;
@@ -19,9 +19,9 @@ interface Outside {
   /** Receives events for a trace. */
   note?(what: string): void;
   fail(error: Error): void;
-  /** Returns a new host for a process of a member. By default, all run here, and none can be killed. */
+  /** Returns a new host for the process of a member. By default, all run here, and none can be killed. */
   host?(member: number): Host;
-  /** A member that hears of no primary for this long, or up to twice as long, stands for election; milliseconds. */
+  /** How long a member waits for a primary, or up to twice as long, before it stands for election; milliseconds. */
   readonly electionMs?: number;
 }
 
@@ -89,10 +89,10 @@ export class ReplicaSet {
   /** Returns the primary of the latest term; undefined if there is none. */
   primary(): Member | undefined {
     const primaries = this.#processes.filter(({ member }) => member.isPrimary && !member.isStopped);
-    return primaries.toSorted((a, b) => this.#termOf(b.member) - this.#termOf(a.member))[0]?.member;
+    return primaries.toSorted((a, b) => this.#findTerm(b.member) - this.#findTerm(a.member))[0]?.member;
   }
 
-  #termOf({ number }: Member): number {
+  #findTerm({ number }: Member): number {
     return this.#disks[number]?.term ?? 0;
   }
 
@@ -109,7 +109,7 @@ export class ReplicaSet {
     if (!receiver) return;
     const arrive = () => {
       if (receiver.member.isStopped || this.#cutOff.has(from) !== this.#cutOff.has(to)) return;
-      receiver.member.hear(from, message);
+      receiver.member.receive(from, message);
     };
     const latencyMs = MIN_LATENCY_MS + Math.random() * (MAX_LATENCY_MS - MIN_LATENCY_MS);
     receiver.host.run(() => setTimeout(arrive, latencyMs));

@@ -23,7 +23,7 @@ const OPERATORS: Readonly<Record<string, (given: unknown, path: string) => Chang
   },
 };
 
-/** Returns the function that updates a document; it returns the same one when nothing changes. @throws Refusal */
+/** Returns a function that updates a document, and returns the same one if nothing changes. @throws Refusal */
 export function compileUpdate(update: Document): (document: Document) => Document {
   if (!isCondition(update)) throw new NotSimulated(`an update such as ${Object.keys(update)}`);
   const changes = Object.entries(update).flatMap(([name, fields]) =>
@@ -70,7 +70,7 @@ function changedAt(
   return replaced(document, name, changedAt(before ?? {}, rest, isRemoval, change));
 }
 
-/** Returns the same document when nothing changes: not even the type of an equal number. */
+/** Returns the same document if nothing changes, not even the type of an equal number. */
 const replaced = (document: Document, name: string, value: unknown): Document => {
   const before = findField(document, name);
   if (value === undefined) return before === undefined ? document : withField(document, name, value);
@@ -83,7 +83,7 @@ const areIdentical = (a: unknown, b: unknown): boolean =>
 
 const kindText = (value: unknown): string => toText(value).slice(0, 40);
 
-/** Returns the initial document of an upsert, as its filter describes it. */
+/** Returns the document with which an upsert begins: the values in its filter. */
 export function makeSeed(filter: Document): Document {
   for (const [name, value] of Object.entries(filter)) {
     if (name.startsWith('$') || name.includes('.') || isCondition(value))

@@ -1,15 +1,15 @@
 import type { BSON, Document } from 'mongodb';
 
-/* Values of documents, as MongoDB compares them. Numbers keep their types as objects of the driver. */
+/* Values of documents, compared as MongoDB does. Numbers are objects of the driver, so they keep their types. */
 
-/** A feature that is not simulated, but that the product or a test has begun to use. */
+/** The product or a test has used a feature that is not simulated. */
 export class NotSimulated extends Error {
   constructor(what: string) {
-    super(`the simulated replica set does not know ${what}`);
+    super(`the simulated replica set does not support ${what}`);
   }
 }
 
-/** A command, or a statement of one, that the server refuses. */
+/** The server refuses a command, or a statement of one. */
 export class Refusal extends Error {
   readonly code: number;
   readonly codeName: string;
@@ -59,7 +59,7 @@ export const isObject = (value: unknown): value is Document => findKind(value) =
 
 const toBytes = (value: BSON.Binary): Uint8Array => value.buffer.subarray(0, value.position);
 
-/** Returns texts that are equal exactly when MongoDB considers the values equal. */
+/** Returns a text that is equal for values that MongoDB considers equal, and for no others. */
 export function toText(value: unknown): string {
   const kind = findKind(value);
   switch (kind) {
@@ -86,7 +86,7 @@ export function areEqual(a: unknown, b: unknown): boolean {
   if (a === b) return true;
   const kind = findKind(a);
   if (kind !== findKind(b)) return false;
-  // Most comparisons are of ids, and of lists of them.
+  // Fast paths: most comparisons are of ids, and of lists of them.
   if (kind === 'bytes' || kind === 'string') return compare(a, b) === 0;
   if (kind === 'array' && (a as unknown[]).length !== (b as unknown[]).length) return false;
   return toText(a) === toText(b);
@@ -132,7 +132,7 @@ function compareEntries(a: [string, unknown][], b: [string, unknown][], areNamed
   return a.length - b.length;
 }
 
-/** Returns an own property, because every object inherits names such as `constructor`. */
+/** Returns the value of an own property: every object inherits names such as `constructor`. */
 export const findField = (value: unknown, name: string): unknown =>
   isObject(value) && Object.hasOwn(value, name) ? value[name] : undefined;
 

@@ -1,13 +1,13 @@
 import { BSON, type Document } from 'mongodb';
 import { NotSimulated } from './values.ts';
 
-/* MongoDB's protocol: OP_MSG, and OP_QUERY with which a driver introduces itself. */
+/* MongoDB's protocol: OP_MSG, and OP_QUERY, which a driver sends first. */
 
 const OP_REPLY = 1;
 const OP_QUERY = 2004;
 const OP_MSG = 2013;
 
-/** Flags of a message: more replies follow, and the server may send many. */
+/** Flags of a message: another message follows without a reply; the server may send many replies. */
 const MORE_TO_COME = 2;
 const EXHAUST_ALLOWED = 1 << 16;
 
@@ -20,15 +20,15 @@ export interface Message {
   readonly isQuery: boolean;
   readonly wantsReply: boolean;
   readonly mayStream: boolean;
-  /** The body; sequences of documents beside it are lists in it. */
+  /** The body, with each sequence of documents as a list in it. */
   readonly command: Document;
 }
 
-export function messageIn(bytes: Buffer): Message {
+export function parseMessage(bytes: Buffer): Message {
   const id = bytes.readInt32LE(4);
   const opcode = bytes.readInt32LE(12);
   if (opcode === OP_QUERY) {
-    // Flags, the name of a collection, and two numbers.
+    // Skips the flags, the name of a collection, and two numbers.
     const command = documentAt(bytes, bytes.indexOf(0, 20) + 9);
     return { id, isQuery: true, wantsReply: true, mayStream: false, command };
   }
@@ -54,7 +54,7 @@ function sequenceAt(bytes: Buffer, at: number): Document {
   return { [bytes.toString('utf8', at + 4, nameEnd)]: documents };
 }
 
-/** @param isLast whether no further reply follows without a request */
+/** Encodes a reply. @param isLast false if another one follows without a request */
 export function replyTo({ id, isQuery }: Message, document: Document, isLast = true): Buffer {
   const body = BSON.serialize(document);
   const head = Buffer.alloc(isQuery ? 36 : 21);
@@ -67,10 +67,10 @@ export function replyTo({ id, isQuery }: Message, document: Document, isLast = t
   return Buffer.concat([head, body]);
 }
 
-/** Calls back with each complete message. */
-export function inMessages(take: (message: Message) => void): (bytes: Buffer) => void {
+/** Returns a function that takes bytes, and calls back with each complete message. */
+export function parseMessages(take: (message: Message) => void): (bytes: Buffer) => void {
   let received = Buffer.alloc(0);
-  // The hundreds of pieces of a large message are joined once they suffice.
+  // A large message comes in hundreds of pieces, which are joined when it is complete.
   let pieces: Buffer[] = [];
   let missing = 4;
   return (bytes) => {
@@ -81,7 +81,7 @@ export function inMessages(take: (message: Message) => void): (bytes: Buffer) =>
     pieces = [];
     while (received.length >= 4 && received.length >= received.readInt32LE(0)) {
       const length = received.readInt32LE(0);
-      const message = messageIn(received.subarray(0, length));
+      const message = parseMessage(received.subarray(0, length));
       received = received.subarray(length);
       take(message);
     }
