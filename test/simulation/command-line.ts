@@ -23,7 +23,7 @@ const ROOT = pathToFileURL(join(import.meta.dirname, '../..')).href;
 /** The longest time between the start of a process and its first step; milliseconds. */
 const MAX_START_MS = 500;
 
-/** What commands write to: neither a regular file nor the null device, wherever the simulation's own output goes. */
+/** Commands write to this: neither a regular file nor the null device, wherever the simulation's own output goes. */
 const NO_FILE = openSync(import.meta.dirname, 'r');
 
 /** The `process` that the modules of a command see; other properties are Node's. */

@@ -126,7 +126,7 @@ export type Event = { readonly span: Span; readonly party: string } & (
   | { readonly kind: 'other'; readonly what: string }
 );
 
-/** What a disturbance may lose: the counters of the quota. */
+/** The data that a disturbance may lose: the counters of the quota. */
 export type Lost = 'counts';
 
 /** The requests that may fail in a disturbance: those through a named gateway, any or none. */

@@ -85,7 +85,7 @@ export class SimulatedPart implements Part {
   async terminate(): Promise<void> {
     const node = this.#node;
     if (!node) return;
-    this.#machine.note(`${node.name} is stopped in order`);
+    this.#machine.note(`${node.name} is stopped gracefully`);
     await node.run(async () => (await this.#running)?.stop());
     node.kill();
   }

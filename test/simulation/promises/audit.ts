@@ -34,7 +34,7 @@ export async function auditViolations(
   const changes = Map.groupBy(sim.history.of('change'), ({ leadId }) => leadId);
   for (const studio of sim.studios) {
     const { events } = await audit.listAuditEvents({ studioId: studio.id });
-    violations.push(...compareKeyEvents(sim, studio, events), ...compareStudioEvents(sim, studio, events));
+    violations.push(...checkKeys(sim, studio, events), ...checkStudio(sim, studio, events));
     for (const { id, stage } of leads.get(studio.id) ?? []) {
       const ofLead = changes.get(id)?.filter(({ outcome }) => !('refused' in outcome)) ?? [];
       if (ofLead.length === 0) continue;
@@ -90,7 +90,7 @@ function compareEvents(
   return violations.map((violation) => `the events of ${what}: ${violation}\n${shown}`);
 }
 
-function compareStudioEvents(sim: Simulation, { id, memberIds }: KnownStudio, all: readonly AuditEvent[]): string[] {
+function checkStudio(sim: Simulation, { id, memberIds }: KnownStudio, all: readonly AuditEvent[]): string[] {
   const fields = Object.entries(STUDIO_EVENTS).flatMap(([field, { action, first }]) => {
     const what = `${field} of ${id}`;
     const events = all.filter((event) => event.action === action);
@@ -108,11 +108,7 @@ function compareStudioEvents(sim: Simulation, { id, memberIds }: KnownStudio, al
   return [...fields, ...members];
 }
 
-function compareKeyEvents(
-  { history }: Simulation,
-  { id: studioId }: KnownStudio,
-  all: readonly AuditEvent[],
-): string[] {
+function checkKeys({ history }: Simulation, { id: studioId }: KnownStudio, all: readonly AuditEvent[]): string[] {
   const events = all.filter(({ apiKeyId }) => apiKeyId !== undefined).toReversed();
   const outOfOrder = [...Map.groupBy(events, ({ apiKeyId }) => apiKeyId)].flatMap(([apiKeyId, ofKey]) => {
     const ranks = ofKey.map(({ action }) => Object.values(KEY_EVENTS).indexOf(action as typeof KEY_EVENTS.created));

@@ -42,9 +42,7 @@ export function enquiryViolations(sim: Simulation, leads: ReadonlyMap<string, re
       return [
         ...twice,
         ...foreign.map((each) => `${id} has the enquiry ${JSON.stringify(each)}, but refused no such creation`),
-        ...lost.map(
-          ({ span, operation }) => `${when(span)}: ${id} has no enquiry of ${JSON.stringify(operation.lead)}`,
-        ),
+        ...lost.map(({ span, operation }) => `${when(span)}: ${id} lacks ${JSON.stringify(operation.lead)}`),
       ];
     });
   });

@@ -4,7 +4,7 @@ import type { KeptConsumer } from '../scenarios/named-consumers.ts';
 import { toContact, toStage } from '../scenarios/operations.ts';
 import type { Simulation } from '../simulation.ts';
 
-/** What is known about the state of a lead at a revision, after the creation of a consumer. */
+/** The parts of a lead that are known at a revision, after the creation of a consumer. */
 interface Known {
   readonly revision: bigint;
   readonly stage?: string;

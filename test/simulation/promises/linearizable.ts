@@ -77,7 +77,7 @@ export function explain<State>(
     visited.add(position);
     if (!farthest || taken.size >= farthest.count)
       farthest = { state: describeState(state), count: taken.size, next: next.known };
-    // Of several operations with the same effect, only the first needs to be tried.
+    // Trying one of several operations with the same effect is enough.
     const guesses = new Map(next.guessed.toReversed().map((each) => [each.guess, each]));
     for (const each of [...next.known, ...guesses.values()]) {
       const after = each.next(state);

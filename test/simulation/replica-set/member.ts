@@ -308,8 +308,7 @@ export class Member {
   #rollBackTo(length: number): void {
     const { log } = this.#disk;
     if (log.length <= length) return;
-    if (length < this.#commitPoint)
-      this.#around.fail(new Error('the member rolls back an entry that was on a majority'));
+    if (length < this.#commitPoint) this.#around.fail(new Error('an entry on a majority is rolled back'));
     this.#note(`rolls back ${log.length - length} entries`);
     // The next primary applies it again from the first entry.
     this.#applied = new AppliedLog();

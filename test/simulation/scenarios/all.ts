@@ -1,4 +1,4 @@
-/* A plan chooses from the exports of every file of scenarios. */
+/* All scenarios: plans choose from these exports. */
 
 export * from './callers-file.ts';
 export * from './clocks.ts';

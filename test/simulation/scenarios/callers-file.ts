@@ -9,10 +9,10 @@ import { MACHINE } from './faults.ts';
 import { findOutcome } from './operations.ts';
 import { aScenario } from './scenario.ts';
 
-/** Longer than two of a process's reads of its files, which it makes every second; milliseconds. */
+/** Longer than two intervals at which processes read their files, which is every second; milliseconds. */
 const APPLIED_WITHIN_MS = 2500;
 
-/** The possible rights of a caller, with its own studio. */
+/** The rights that a caller may have; some are limited to its own studio. */
 const RIGHTS: readonly ((own: string) => Omit<CallerEntry, 'tokens'>)[] = [
   () => ({ may: ['crm'] }),
   (own) => ({ may: ['crm'], studios: [own] }),
@@ -25,7 +25,7 @@ const RIGHTS: readonly ((own: string) => Omit<CallerEntry, 'tokens'>)[] = [
 const CALLS = ['read', 'write', 'pull'] as const;
 type Call = (typeof CALLS)[number];
 
-/** Changes a caller's rights and tokens, and removes it, while it calls all cores with two tokens. An invalid file changes nothing. */
+/** Changes the rights and tokens of a caller that calls all cores with two tokens, and removes it. An invalid file changes nothing. */
 export const changeCaller = aScenario({
   weight: 1,
   choice: fc.array(
@@ -40,7 +40,7 @@ export const changeCaller = aScenario({
         for (const token of tokens)
           for (const studioId of studioIds)
             for (const call of CALLS)
-              sim.put(describeRegister(call, studioId, token), answerTo(entry, token, studioId, call), { begin });
+              sim.put(describeRegister(call, studioId, token), expectedAnswer(entry, token, studioId, call), { begin });
       };
       note(undefined, 0);
       let isOver = false;
@@ -53,7 +53,7 @@ export const changeCaller = aScenario({
         const begin = now();
         await putCaller(sim, 'tried', valid.length > 0 ? entry : undefined);
         note(valid.length > 0 ? entry : undefined, begin);
-        // No core may start meanwhile, because it would refuse to.
+        // No core may start meanwhile: it would refuse the file.
         if (isInvalid) await sim.inTurn(MACHINE, () => writeFor(sim, '{ "callers": { "tried"'));
       }
       isOver = true;
@@ -64,14 +64,14 @@ export const changeCaller = aScenario({
 
 const describeRegister = (call: Call, studioId: string, token: string) => `${call} of ${studioId} with token ${token}`;
 
-function answerTo(entry: CallerEntry | undefined, token: string, studioId: string, call: Call): string {
+function expectedAnswer(entry: CallerEntry | undefined, token: string, studioId: string, call: Call): string {
   if (!entry?.tokens?.some(({ sha256 }) => sha256 === tokenHash(token))) return 'CALLER_UNAUTHENTICATED';
   const mayCall = entry.may.some((role) => role === 'crm' || (role === 'read' && call === 'read'));
   const mayAccess = !entry.studios || (call !== 'pull' && entry.studios.includes(studioId));
   return mayCall && mayAccess ? 'an answer' : 'CALLER_FORBIDDEN';
 }
 
-/** Calls each core with a token, one call after the other, over one connection as long as the core knows the caller. */
+/** Calls each core with a token, one call after another, over one connection while the core knows the caller. */
 async function keepCalling(sim: Simulation, token: string, studioIds: readonly string[], isOver: () => boolean) {
   await Promise.all(
     sim.world.coreUrls.map(async (url) => {
@@ -80,7 +80,7 @@ async function keepCalling(sim: Simulation, token: string, studioIds: readonly s
         for (const studioId of studioIds) {
           for (const call of CALLS) {
             if (await isKnown(sim, core, token, studioId, call)) continue;
-            // A core closes a connection with such a call.
+            // A core closes the connection of an unknown caller.
             core.close();
             core = connectToCore(url, token);
           }
@@ -105,7 +105,7 @@ async function isKnown(sim: Simulation, core: CoreClients, token: string, studio
   const what = describeRegister(call, studioId, token);
   if ('unknown' in outcome) {
     if (!sim.isDisturbedSince(begin))
-      sim.history.fail(`${when({ begin, end: now() })}: ${what} has no answer: ${outcome.unknown}`);
+      sim.history.fail(`${when({ begin, end: now() })}: ${what} gets no answer: ${outcome.unknown}`);
     return false;
   }
   const value = 'answer' in outcome ? 'an answer' : outcome.refused;
@@ -113,7 +113,7 @@ async function isKnown(sim: Simulation, core: CoreClients, token: string, studio
   return value !== 'CALLER_UNAUTHENTICATED';
 }
 
-/** Replaces the gateway's token without an outage; the former one is then refused. */
+/** Replaces the gateway's token without an outage; afterwards the former one is refused. */
 export const renewToken = aScenario({
   weight: 1,
   choice: fc.record({}),

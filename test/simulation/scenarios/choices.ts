@@ -6,17 +6,17 @@ import { STUDIOS } from '../simulation.ts';
 export const mostlyFirst = (count: number): fc.Arbitrary<number> =>
   fc.oneof({ weight: 4, arbitrary: fc.constant(0) }, { weight: 1, arbitrary: fc.nat(count - 1) });
 
-/** The index of a studio: mostly one of the first. */
+/** Chooses the index of a studio: mostly one of the first two. */
 export const studio: fc.Arbitrary<number> = fc.oneof(
   { weight: 3, arbitrary: fc.constant(0) },
   { weight: 2, arbitrary: fc.constant(1) },
   { weight: 2, arbitrary: fc.nat(STUDIOS - 1) },
 );
 
-/** An index counted from the newest, however many there are when it is used. */
+/** Chooses an index for `newest`: most often the newest. */
 export const recent: fc.Arbitrary<number> = fc.oneof(mostlyFirst(5), fc.nat(40));
 
-/** A duration; milliseconds. */
+/** Chooses a duration, more often a short one; milliseconds. */
 export const lasting = (min: number, max: number): fc.Arbitrary<number> =>
   fc.oneof(fc.integer({ min, max: Math.ceil(min + (max - min) / 8) }), fc.integer({ min, max }));
 
@@ -27,11 +27,11 @@ export const databaseFile = ({ world }: Simulation): string => world.databaseUrl
 
 export const studioAt = (sim: Simulation, index: number): KnownStudio => sim.studios[index] as KnownStudio;
 
-/** Returns the n-th of several things, counted from the newest. */
+/** Returns one of several things; 0 is the newest. Larger indexes than there are things wrap around. */
 export const newest = <T>(things: readonly T[], index: number): T | undefined =>
   things.at(-1 - (index % Math.max(things.length, 1)));
 
-/** Returns one of a studio's keys. */
+/** Returns one of a studio's keys; 0 is the newest. */
 export const chooseKey = ({ keys }: KnownStudio, index: number): KnownKey => newest(keys, index) as KnownKey;
 
 export const one = <T>(things: readonly T[], index: number): T => things[index % things.length] as T;

@@ -9,14 +9,14 @@ import { aScenario } from './scenario.ts';
 /** The mutex key of scenarios that depend on the clocks. */
 export const CLOCKS = 'clocks';
 
-/** The offset of a clock, less than the lifetime of a key and more than any timeout in the service; seconds. */
+/** By how much a clock is set ahead: less than the lifetime of a key, often more than any timeout in the service; seconds. */
 const ahead = fc.oneof(
   { weight: 2, arbitrary: fc.constantFrom(0, -1, 1) },
   { weight: 3, arbitrary: fc.integer({ min: -90, max: 90 }) },
   { weight: 2, arbitrary: fc.integer({ min: -6 * 3600, max: 6 * 3600 }) },
 );
 
-/** Returns the register of a clock: by how many seconds it is ahead. */
+/** Names the register of a clock, whose value is by how many seconds the clock is ahead. */
 export const describeClock = (name: string): string => `seconds that the clock of ${name} is ahead`;
 
 /** Sets a clock, and records it. */
@@ -33,7 +33,7 @@ export const setClock = aScenario({
   run: (sim, { clock, ahead }) => sim.inTurn(CLOCKS, async () => setTo(sim, one(sim.world.clocks, clock), ahead)),
 });
 
-/** Makes one clock, or all, leap by hours, weeks or most of a year, and back. Keys may expire meanwhile, and become valid again. */
+/** Sets one clock, or all, wrong by an hour to most of a year, and then right again. Keys may expire, and become valid again. */
 export const leapClocks = aScenario({
   weight: 4,
   choice: fc.record({

@@ -4,19 +4,19 @@ import type { Simulation } from '../simulation.ts';
 import { findOutcome } from './operations.ts';
 import { byFetch } from './requests.ts';
 
-// A client of a studio that no other client uses repeats each operation until its outcome is certain. So the state of
-// the studio is known at each moment despite disturbances.
+// The only client of a studio repeats each operation until its outcome is certain. So the state of the studio is known at
+// each moment, despite disturbances.
 
-/** How long a client repeats an operation, which is more than the service takes to recover; milliseconds. */
+/** How long a client repeats an operation: longer than the service takes to recover; milliseconds. */
 const REPEATS_FOR_MS = 45_000;
 
-/** How long nothing must have been disturbed before a missing response counts as a fault; milliseconds. */
+/** How long nothing must have been disturbed for a missing response to break a promise; milliseconds. */
 const UNDISTURBED_MS = 15_000;
 
 /** Too many disturbances prevent a certain outcome. */
 class Indefinite extends Error {}
 
-/** Runs a scenario as far as disturbances of the service permit. */
+/** Runs a scenario, and ends it when disturbances leave an outcome uncertain. */
 export async function asFarAsDefinite(run: () => Promise<void>): Promise<void> {
   try {
     await run();
@@ -25,7 +25,7 @@ export async function asFarAsDefinite(run: () => Promise<void>): Promise<void> {
   }
 }
 
-/** Repeats an operation until its outcome is certain. @throws an error that ends `asFarAsDefinite` if it stays uncertain */
+/** Repeats an operation until its outcome is certain. @throws Indefinite if it stays uncertain */
 export async function untilDefinite<T>(
   sim: Simulation,
   what: string,

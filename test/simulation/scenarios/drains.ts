@@ -16,15 +16,15 @@ import { makeSeparateStudio } from './separate-studio.ts';
 const MARGIN_MS = 100;
 const BETWEEN_MS = 50;
 
-/** How long gateways take to be ready after a fault: a slow command must first be noticed by a core, and then by a gateway; milliseconds. */
+/** How long gateways take to be ready after a fault, which first a core and then a gateway must notice; milliseconds. */
 const READY_WITHIN_MS = 5000;
 
 /** How long cores are suspended around the end of a gateway's drain; milliseconds. */
 const HELD_MS = 3 * MARGIN_MS;
 
 /**
- * Stops a process in order, with a drain, while nothing else fails: the gateway and each core answer requests that come
- * before its end, and a consumer of its feed gets no error.
+ * Stops a process gracefully, with a drain, while nothing else fails. Gateways and cores must answer all requests that come
+ * before the drain ends, and a consumer of the core's feed must get no error.
  */
 export const drain = aScenario({
   weight: 4,
@@ -56,14 +56,14 @@ async function stop(sim: Simulation, part: number, secret: string): Promise<void
     const isOver = () => now() > begin + sim.drainMs - MARGIN_MS;
     const endsAt = begin + sim.drainMs;
     excuseFrom(endsAt - MARGIN_MS);
-    const asking = sim.world.gatewayUrls.map((url) => keepAsking(sim, url, secret, isOver, endsAt));
+    const requesting = sim.world.gatewayUrls.map((url) => keepRequesting(sim, url, secret, isOver, endsAt));
     const isCore = stopping.name.startsWith('core');
     const { gatewayUrls } = sim.world;
     const gateway = Number(/gateway (\d)/.exec(stopping.name)?.[1] ?? 1) - 1;
     const meanwhile = isCore
       ? gatewayUrls.map((url) => keepProbing(sim, url, 'ready', isOver))
       : [holdCores(sim), keepProbing(sim, one(gatewayUrls, gateway), 'stopping', isOver)];
-    await Promise.all([...asking, keepCalling(sim, core, isCore, isOver), ...meanwhile]);
+    await Promise.all([...requesting, keepCalling(sim, core, isCore, isOver), ...meanwhile]);
     await isStopped;
     if (isCore) await watching.ended;
     else watching.end();
@@ -72,8 +72,8 @@ async function stop(sim: Simulation, part: number, secret: string): Promise<void
   await sim.disturb(`${stopping.name} drains`, loses, drain, through(stopping.name));
 }
 
-/** Sends requests to a gateway, which must answer each, unless a used-up quota delays it beyond the drain. */
-async function keepAsking(
+/** Sends requests to a gateway, which must answer each, unless a used-up quota holds one beyond the drain. */
+async function keepRequesting(
   sim: Simulation,
   url: string,
   secret: string,
@@ -89,7 +89,7 @@ async function keepAsking(
   }
 }
 
-/** Probes a gateway, which is ready while a core drains, unless it may lag behind an earlier fault, and unready while it stops. */
+/** Probes a gateway. It must be unready while it stops, and ready while a core drains, except shortly after a fault. */
 async function keepProbing(
   sim: Simulation,
   url: string,
@@ -98,19 +98,19 @@ async function keepProbing(
 ): Promise<void> {
   const begin = now();
   const ended = sim.history.of('disturbance').map(({ span }) => span.end);
-  const isBehindUntil = Math.max(...ended.filter((end) => end <= begin)) + READY_WITHIN_MS;
+  const mayBeUnreadyUntil = Math.max(...ended.filter((end) => end <= begin)) + READY_WITHIN_MS;
   for (; !isOver(); await sleep(BETWEEN_MS)) {
     const answer = await fetch(`${url}/readyz`).then(
       async (response) => `${response.status} ${await response.text()}`,
       String,
     );
     const isExpected = expected === 'stopping' ? answer.startsWith('503 ') : answer.startsWith('200 ');
-    if (!isExpected && (expected === 'stopping' || now() > isBehindUntil))
+    if (!isExpected && (expected === 'stopping' || now() > mayBeUnreadyUntil))
       return sim.history.fail(`${when({ begin, end: now() })}: a gateway that is ${expected} answers ${answer}`);
   }
 }
 
-/** Keeps requests in flight until the drain ends. */
+/** Suspends the cores around the end of a gateway's drain, so that requests are in flight then. */
 async function holdCores({ world, drainMs }: Simulation): Promise<void> {
   const cores = world.parts.filter(({ name }) => name.startsWith('core'));
   await sleep(drainMs - 2 * MARGIN_MS);
@@ -119,7 +119,7 @@ async function holdCores({ world, drainMs }: Simulation): Promise<void> {
   for (const core of cores) core.resume();
 }
 
-/** Calls a core, which must answer each call and report whether it stops. */
+/** Calls a core, which must answer each call, and report NOT_SERVING exactly if it stops. */
 async function keepCalling(sim: Simulation, core: number, isStopping: boolean, isOver: () => boolean): Promise<void> {
   const { directory, health } = sim.crmAt(core);
   for (; !isOver(); await sleep(BETWEEN_MS)) {

@@ -9,7 +9,7 @@ import { FIRST_PAGE } from './requests.ts';
 import { aScenario } from './scenario.ts';
 import { createSeparateLead, leadIdIn, makeKey, makeSeparateStudio, separateLead } from './separate-studio.ts';
 
-/** Exports and erases a person, with a lead that was corrected to another contact. */
+/** Exports and erases the leads of a person by a contact that one of them had before a correction. */
 export const forgetPerson = aScenario({
   weight: 2,
   choice: fc.record({ core: fc.nat(1) }),
@@ -40,14 +40,14 @@ export const forgetPerson = aScenario({
       const lacks = [corrected, other].filter((id) => !exported?.some((each) => each.lead?.id === id));
       if (exported && lacks.length > 0) sim.history.fail(`in ${studioId} the export of a person lacks ${lacks}`);
       const erased = await ask('a person is erased', () => leads.eraseContact({ studioId, contact }, CRM_TIMEOUT));
-      if (erased?.mayBeIncomplete) sim.history.fail(`in ${studioId} an erasure of all leads says that some may remain`);
+      if (erased?.mayBeIncomplete) sim.history.fail(`in ${studioId} a complete erasure reports that some may remain`);
       const left = await ask('leads are listed', () => leads.listLeads({ studioId }, CRM_TIMEOUT));
       const ids = left?.leads.map(({ id }) => id);
       if (ids && ids.length > 0) sim.history.fail(`in ${studioId} an erasure leaves ${ids} of ${[corrected, other]}`);
     }),
 });
 
-/** Ends a studio while leads and a key are created in it: once its erasure is reported, none exists and none appears. */
+/** Erases a studio while leads and a key are created in it. Once that is reported, no lead exists or appears, and the key is refused. */
 export const endStudio = aScenario({
   weight: 1,
   choice: fc.record({ core: fc.nat(1), leads: fc.integer({ min: 1, max: 6 }) }),
@@ -73,11 +73,11 @@ export const endStudio = aScenario({
       const making = makeKey(sim, studioId).catch(() => undefined);
       const [erased, ...answers] = await Promise.all([erase(), ...times(count, (index) => create(`${index}`))]);
       for (const { status } of answers)
-        if (![201, 401, 402].includes(status)) sim.history.fail(`in the ending ${studioId} a creation gets ${status}`);
+        if (![201, 401, 402].includes(status)) sim.history.fail(`a creation in the ending ${studioId} gets ${status}`);
       if (typeof erased === 'string') sim.history.fail(`${studioId} is not erased: ${erased}`);
       const list = () => other.leads.listLeads({ studioId, pageSize: 100 }, CRM_TIMEOUT);
       const left = await definiteOutcome(sim, `the leads of ${studioId} are listed`, list);
-      // A core that hangs may write when it continues.
+      // A suspended core may write when it continues.
       if (!('answer' in left && left.answer.leads.length === 0) && !sim.isDisturbedSince(begin))
         sim.history.fail(`the erased ${studioId} has leads`);
       const late = await create('late');
@@ -86,11 +86,11 @@ export const endStudio = aScenario({
       const made = await making;
       const read = made && (await definiteAnswer(sim, made.secret, FIRST_PAGE));
       if (read && ![401, 402].includes(read.status))
-        sim.history.fail(`in the erased ${studioId} a key that was made meanwhile gets ${read.status}`);
-      const studioNow = { id: studioId, status: StudioStatus.ACTIVE };
-      const put = () => other.directory.putStudio({ studio: studioNow }, CRM_TIMEOUT);
+        sim.history.fail(`in the erased ${studioId} a key that was created meanwhile gets ${read.status}`);
+      const revived = { id: studioId, status: StudioStatus.ACTIVE };
+      const put = () => other.directory.putStudio({ studio: revived }, CRM_TIMEOUT);
       const again = await definiteOutcome(sim, `${studioId} is put again`, put);
       if (!('refused' in again && again.refused === 'STUDIO_ENDED'))
-        sim.history.fail(`the erased ${studioId} is put again`);
+        sim.history.fail(`the erased ${studioId} can be put again`);
     }),
 });

@@ -6,12 +6,12 @@ import { studio, studioAt } from './choices.ts';
 import { findOutcome } from './operations.ts';
 import { aScenario } from './scenario.ts';
 
-/** How often an interrupted export is resumed. */
+/** How often an export is begun or resumed. */
 const MAX_ATTEMPTS = 4;
 
 /**
- * Exports all leads of a studio, of all studios, or those changed since a time; an export that a disturbance or the client
- * interrupts resumes on another core.
+ * Exports the leads of a studio or of all studios: all of them, or those changed since a time. An export that a disturbance or
+ * the client interrupts resumes on another core.
  */
 export const exportLeads = aScenario({
   weight: 6,
@@ -20,7 +20,7 @@ export const exportLeads = aScenario({
     core: fc.nat(1),
     /** The number of messages after which the client first interrupts the export. */
     leavesAfter: fc.constantFrom(null, 1, 1, 2),
-    /** How long before the export the requested changes begin; null requests all leads; milliseconds. */
+    /** Requests only leads changed since this long before the export; null: all leads; milliseconds. */
     changesOfMs: fc.constantFrom(null, null, 1000, 60_000, 3_600_000),
   }),
   async run(sim, { studio, core, leavesAfter, changesOfMs }) {

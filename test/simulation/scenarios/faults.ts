@@ -8,10 +8,10 @@ import { aScenario } from './scenario.ts';
 
 const part = fc.nat(6);
 
-/** The mutex key that serializes stops and starts of parts of one machine or process group. */
+/** The mutex key that serializes stops and starts of parts. */
 export const MACHINE = 'machine';
 
-/** Disturbs a machine, or a process on it, so that requests may fail. */
+/** Runs a disturbance of a part. Only one of them runs at a time. */
 export const onMachine = (
   sim: Simulation,
   what: string,
@@ -23,7 +23,7 @@ export const onMachine = (
 /** Returns the requests that may fail when the named part fails. */
 export const through = (name: string): Excused => (name.startsWith('gateway') ? (name as Excused) : 'any');
 
-/** How long a process may take to stop, without its drain: ten seconds, and an allowance for a busy machine; milliseconds. */
+/** How long a process may take to stop, besides its drain: ten seconds, and more for a busy machine; milliseconds. */
 const STOPS_WITHIN_MS = 14_000;
 
 const lostWith = ({ losesCounts }: Part): readonly Lost[] => (losesCounts ? ['counts'] : []);
@@ -44,7 +44,7 @@ export const crash = aScenario({
   },
 });
 
-/** Suspends a part. */
+/** Suspends a part for a while. */
 export const stallPart = aScenario({
   weight: 1,
   choice: fc.record({ part, forMs: lasting(10, 8000) }),
@@ -76,17 +76,17 @@ export const restart = aScenario({
       if (tookMs > sim.drainMs + STOPS_WITHIN_MS) sim.history.fail(`${part.name} took ${tookMs} ms to stop`);
       await part.start(settings);
     };
-    return onMachine(sim, `${part.name} is stopped in order`, lostWith(part), stop, through(part.name));
+    return onMachine(sim, `${part.name} is stopped gracefully`, lostWith(part), stop, through(part.name));
   },
 });
 
-/** The index of a link: mostly the first, that of the cores. */
+/** Chooses the index of a link: mostly the first, which leads to the cores. */
 const link = mostlyFirst(3);
 
 /** The share of requests whose replies are lost. */
 const LOST = 0.3;
 
-/** Breaks a connection between two parts so that replies are lost, or transmits nothing. */
+/** Disturbs the link to a part: it refuses connections, passes nothing on, or loses replies. */
 export const cutLink = aScenario({
   weight: 4,
   choice: fc.record({ link, how: fc.constantFrom('refuse', 'silence', 'lose', 'lose'), forMs: lasting(5, 2500) }),

@@ -12,10 +12,10 @@ import { byFetch, FIRST_PAGE } from './requests.ts';
 import { aScenario } from './scenario.ts';
 import { makeSeparateStudio } from './separate-studio.ts';
 
-/** How long a key is tried after its end; milliseconds. */
-const TRIED_AFTER_MS = 1500;
+/** How long a key is used after its expiry; milliseconds. */
+const USED_AFTER_MS = 1500;
 
-/** Uses a key while it expires: valid until then, refused from then on. Then replaces its secret, which is valid until it is revoked. */
+/** Uses a key that expires: it is valid until then, and refused afterwards. Then renews it, and revokes it. */
 export const endKey = aScenario({
   weight: 2,
   choice: fc.record({ core: fc.nat(1), lastsMs: lasting(100, 4000) }),
@@ -31,10 +31,10 @@ async function end(sim: Simulation, core: number, studioId: string, lastsMs: num
   const { apiKeys } = sim.crmAt(core);
   const expiresAt = Date.now() + lastsMs;
   const begin = now();
-  const dueAt = begin + lastsMs;
+  const expiryMs = begin + lastsMs;
   const owner = { studioId, memberId: 'owner' };
   const request = { ...owner, name: 'Short', scopes: [...BOTH_SCOPES], expireTime: timestampFromMs(expiresAt) };
-  // An attempt that comes too late is refused.
+  // It is refused if an attempt comes after the expiry.
   const made = await definiteOutcome(sim, `a key of ${studioId} is made`, () =>
     apiKeys.createApiKey(request, CRM_TIMEOUT),
   );
@@ -46,8 +46,8 @@ async function end(sim: Simulation, core: number, studioId: string, lastsMs: num
     sim.history.add({ kind: 'put', party: 'clock', what, value, isDone: true, span });
   put('valid', { begin, end: begin });
   // Clocks have whole milliseconds.
-  put('invalid', { begin: dueAt - 1, end: dueAt + 1 });
-  while (now() < dueAt + TRIED_AFTER_MS) {
+  put('invalid', { begin: expiryMs - 1, end: expiryMs + 1 });
+  while (now() < expiryMs + USED_AFTER_MS) {
     await Promise.all([...sim.world.urls, ...sim.world.gatewayUrls].map((url) => readWith(sim, url, secret)));
     await sleep(50);
   }
@@ -55,16 +55,16 @@ async function end(sim: Simulation, core: number, studioId: string, lastsMs: num
     (expireTime = {}) =>
     () =>
       apiKeys.replaceApiKey({ ...owner, apiKeyId: apiKey?.id ?? '', ...expireTime }, CRM_TIMEOUT);
-  const refused = await definiteOutcome(sim, `an ended key of ${studioId} is replaced`, replace());
+  const refused = await definiteOutcome(sim, `an expired key of ${studioId} is replaced`, replace());
   if (!('refused' in refused) || refused.refused !== 'KEY_EXPIRED')
-    sim.history.fail(`an ended key of ${studioId} is replaced without another end`);
+    sim.history.fail(`an expired key of ${studioId} can be replaced without a new expiry`);
   const later = { expireTime: timestampFromMs(Date.now() + DAY_MS) };
   const replaced = await definiteOutcome(sim, `a key of ${studioId} is renewed`, replace(later));
   if (!('answer' in replaced))
-    return sim.history.fail(`an ended key of ${studioId} is not renewed: ${replaced.refused}`);
+    return sim.history.fail(`an expired key of ${studioId} cannot be renewed: ${replaced.refused}`);
   sim.keyBySecret.set(replaced.answer.secret, apiKey?.id ?? '');
   sim.put(`secret ${replaced.answer.secret}`, 'valid');
-  // An attempt whose response was lost may still be executed, and replace this secret, too.
+  // A lost attempt may still be executed, and replace this secret, too.
   for (const each of sim.isDisturbedSince(begin) ? [secret] : [secret, replaced.answer.secret])
     await readWith(sim, sim.world.gatewayUrls[0] ?? '', each);
   const revoke = () => apiKeys.revokeApiKey({ ...owner, apiKeyId: apiKey?.id ?? '' }, CRM_TIMEOUT);

@@ -17,17 +17,17 @@ import {
   separateLead,
 } from './separate-studio.ts';
 
-/** Makes a change with the id of its request; undoes it; and tells whether it is undone. */
+/** Calls that make a change with a request id, undo it, and tell whether it is undone. */
 type Change = readonly [
   make: (core: CoreClients) => Promise<unknown>,
   undo: (core: CoreClients) => Promise<unknown>,
   isUndone: (core: CoreClients) => Promise<boolean>,
 ];
 
-type Of = Readonly<Record<'studioId' | 'leadId' | 'apiKeyId' | 'requestId', string>>;
+type Ids = Readonly<Record<'studioId' | 'leadId' | 'apiKeyId' | 'requestId', string>>;
 
 /** Changes of a studio and its lead that others undo. */
-const CHANGES: Readonly<Record<string, (of: Of) => Change>> = {
+const CHANGES: Readonly<Record<string, (ids: Ids) => Change>> = {
   member: ({ studioId, requestId }) => [
     ({ directory }) => directory.putMember({ member: member(studioId, 'guest'), requestId }, CRM_TIMEOUT),
     ({ directory }) => directory.removeMember({ studioId, memberId: 'guest' }, CRM_TIMEOUT),
@@ -90,7 +90,7 @@ const isMember = ({ apiKeys }: CoreClients, studioId: string, memberId: string):
     },
   );
 
-/** Repeats requests of the CRM after others have undone their changes: the repetitions change nothing. */
+/** Repeats requests of the CRM after others have undone their changes. The repetitions must change nothing. */
 export const repeatLate = aScenario({
   weight: 2,
   choice: fc.record({ core: fc.nat(1), afterMs: lasting(1, 2000) }),
@@ -99,7 +99,7 @@ export const repeatLate = aScenario({
       const studio = await makeSeparateStudio(sim);
       const { id: studioId, apiKeyId } = studio;
       const leadId = leadIdIn(await createSeparateLead(sim, studio, separateLead(sim, studioId, 'late')));
-      const repeat = async ([what, change]: [string, (of: Of) => Change]) => {
+      const repeat = async ([what, change]: [string, (ids: Ids) => Change]) => {
         const requestId = sim.uuid('late request', studioId, what);
         const [make, undo, isUndone] = change({ studioId, leadId, apiKeyId, requestId });
         const call = <T>(name: string, run: (core: CoreClients) => Promise<T>, core: number) =>
@@ -110,13 +110,13 @@ export const repeatLate = aScenario({
         await call('repeats', make, index);
         const seen = await call('looks at', isUndone, 1 - index);
         if (!('answer' in seen) || !seen.answer)
-          sim.history.fail(`a repeated request undoes what others have done meanwhile: ${what} of ${studioId}`);
+          sim.history.fail(`a repeated request undoes a later change: ${what} of ${studioId}`);
       };
       await Promise.all(Object.entries(CHANGES).map(repeat));
     }),
 });
 
-/** Moves a studio to another country: its leads are found by their former numbers, and block the same digits. */
+/** Moves a studio to another country. Its leads must still be found by their local numbers, and block the same digits. */
 export const moveAway = aScenario({
   weight: 1,
   choice: fc.record({ core: fc.nat(1), regionCode: fc.constantFrom('FR', 'AT', 'US') }),
@@ -132,7 +132,7 @@ export const moveAway = aScenario({
         sim.crmAt(core).directory.putStudio({ studio: { id: studio.id, regionCode } }, CRM_TIMEOUT),
       );
       if (!(await isFound(sim, studio, leadId)))
-        sim.history.fail(`a lead of ${studio.id} is not found by its number in the former country`);
+        sim.history.fail(`a lead of ${studio.id} is not found by its local number in the former country`);
       const again = inShort(await create('again', '030\u30fc7654321'));
       if (again !== '409 integration_lead_already_open')
         sim.history.fail(`once ${studio.id} has moved, the digits of an open lead get ${again}`);

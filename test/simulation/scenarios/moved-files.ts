@@ -10,12 +10,12 @@ import { onMachine } from './faults.ts';
 import { findOutcome } from './operations.ts';
 import { aScenario } from './scenario.ts';
 
-/** Longer than a core takes to notice, which checks once a second; milliseconds. */
+/** Longer than a core takes to notice, because it checks its files every second; milliseconds. */
 const NOTICED_WITHIN_MS = 3000;
 
 /**
- * Moves the files away from a running core, and restores them as they were at that moment: acknowledged writes in between are
- * lost. No other files replace them meanwhile, so commands fail.
+ * Moves the files away from a running core, and later puts them back as they were at that moment. The core must not acknowledge
+ * writes in between. The folder is a file meanwhile, so commands fail.
  */
 export const moveFilesAway = aScenario({
   weight: 0,
@@ -47,5 +47,5 @@ async function untilNoticed(sim: Simulation): Promise<void> {
     const outcome = await findOutcome(sim.crmAt(0).health.check({}, CRM_TIMEOUT));
     if ('answer' in outcome && outcome.answer.status === Status.NOT_SERVING) return;
   }
-  sim.history.fail(`a core serves ${NOTICED_WITHIN_MS} ms after its files were moved away`);
+  sim.history.fail(`a core still serves ${NOTICED_WITHIN_MS} ms after its files were moved away`);
 }

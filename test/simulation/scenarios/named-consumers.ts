@@ -11,7 +11,7 @@ import { asFarAsDefinite, definiteOutcome } from './definite-outcomes.ts';
 import { command } from './operations.ts';
 import { aScenario } from './scenario.ts';
 
-/** A named consumer that stays to the end, with its copy of the leads. */
+/** A named consumer that stays until the end of the life, with its copy of the leads. */
 export interface KeptConsumer {
   readonly name: string;
   /** Whether it should have every lead. */
@@ -19,13 +19,13 @@ export interface KeptConsumer {
   readonly copy: Copy;
   /** The studios of the consumer; empty for all. */
   readonly studioIds: readonly string[];
-  /** When it certainly existed; on the clock of the test. */
+  /** A time at which it certainly existed; on the clock of the test. */
   readonly createdMs: number;
-  /** The changes that it has acknowledged, perhaps in vain, by lead id. */
+  /** The changes that it has tried to acknowledge, by lead id. */
   readonly taken: Map<string, LeadChange[]>;
 }
 
-/** More consumers would only make the life longer. */
+/** More consumers would only make lives longer. */
 const MAX_KEPT = 3;
 
 const kept = new WeakMap<Simulation, KeptConsumer[]>();
@@ -33,7 +33,7 @@ const counts = new WeakMap<Simulation, number>();
 
 export const keptConsumers = (sim: Simulation): readonly KeptConsumer[] => kept.get(sim) ?? [];
 
-/** Sets some of a consumer's waiting changes aside, whatever their state; they are taken back at the end of the life. */
+/** Sets some of a consumer's waiting changes aside. The end of the life takes them back. */
 async function setSomeAside(sim: Simulation, name: string, core: number): Promise<void> {
   const { leads } = sim.crmAt(core);
   const pulled = leads.pullLeadChanges({ consumer: name, max: 5 }, CRM_TIMEOUT);
@@ -48,8 +48,8 @@ async function setSomeAside(sim: Simulation, name: string, core: number): Promis
 }
 
 /**
- * Adds a consumer of the change feed, which dies now and then. Some are removed while changes wait for them, and return under
- * the same name; some sleep; some stay to the end.
+ * Adds a consumer of the change feed, which dies now and then. Some consumers are removed while changes wait for them, and return
+ * under the same name. Some sleep, and some stay until the end of the life.
  */
 export const comeAndGoAsConsumer = aScenario({
   weight: 6,
@@ -69,7 +69,7 @@ export const comeAndGoAsConsumer = aScenario({
     const count = (counts.get(sim) ?? 0) + 1;
     counts.set(sim, count);
     const isKept = end === 'kept' && keptConsumers(sim).length < MAX_KEPT;
-    // Some removed consumers have a name that others had before.
+    // Consumers that are removed share some names.
     const name = isKept ? `kept-${count}` : given === 'own' ? `own-${count}` : given;
     const { consumers } = sim.crmAt(core);
     const studioIds = studios.map((index) => studioAt(sim, index).id);
@@ -77,13 +77,13 @@ export const comeAndGoAsConsumer = aScenario({
     await asFarAsDefinite(async () => {
       const create = () => consumers.createConsumer(request, CRM_TIMEOUT);
       const outcome = await definiteOutcome(sim, `consumer ${name} is created`, create);
-      // There are many already, or one with that name.
+      // The maximum number of consumers exists, or one of that name.
       if ('refused' in outcome) return;
       const copy: Copy = new Map();
       const hasAll = start === ConsumerStart.ALL_LEADS;
       const taken = new Map<string, LeadChange[]>();
-      const which = { name, hasAll, copy, studioIds, createdMs: now(), taken };
-      if (isKept) kept.set(sim, [...keptConsumers(sim), which]);
+      const known = { name, hasAll, copy, studioIds, createdMs: now(), taken };
+      if (isKept) kept.set(sim, [...keptConsumers(sim), known]);
       const over = new AbortController();
       const consumer = isAsleep
         ? undefined

@@ -7,7 +7,7 @@ import { MACHINE } from './faults.ts';
 import { aScenario } from './scenario.ts';
 import { createSeparateLead, inShort, leadIdIn, makeSeparateStudio, separateLead } from './separate-studio.ts';
 
-/** The odd record, its column with an unknown word, and the responses about the odd lead, another one, and all of them. */
+/** The table and column that get an unknown word, and the expected responses: about the odd lead, another one, and the list. */
 const ODDITIES = [
   {
     table: 'leads',
@@ -24,7 +24,7 @@ const ODDITIES = [
   { table: 'studios', column: 'status', condition: 'id = ?', answers: Array(3).fill('402 subscription_suspended') },
 ] as const;
 
-/** Writes a word that this release does not know into a separate studio, as a newer release or a manual change would. */
+/** Writes an unknown word into a record of a studio, as a newer release or a manual change would. */
 export const meetOddRecord = aScenario({
   weight: 3,
   isPossible: isOnSqlite,

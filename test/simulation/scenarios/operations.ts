@@ -14,16 +14,16 @@ import { CRM_TIMEOUT, type KnownKey, type KnownStudio, type Simulation, STUDIOS 
 import { chooseKey, lasting, mostlyFirst, newest, one, recent, studio, studioAt } from './choices.ts';
 import { aScenario } from './scenario.ts';
 
-// Requests by a call of the CRM or a command of an operator: each is described once, and recorded in the same way.
+// Requests that a call of the CRM or a command of an operator can make. Each is described once, and recorded in the same way.
 
-/** The longest time of a command, whatever fails in the database; milliseconds. */
+/** How long a command takes at most, whatever fails in the database; milliseconds. */
 const ENDS_WITHIN_MS = 30_000;
 
-/** The maximum number of live keys of a studio, and a number above it. */
+/** The maximum number of live keys of a studio, and a number beyond it. */
 const MAX_KEYS = 20;
 const MANY_KEYS = 24;
 
-/** The requester: the CRM, at one of the cores; or an operator, whose command is killed after some milliseconds, or never. */
+/** Who makes a request: the CRM, at one of the cores, or an operator, whose command is killed after some time; 0: never. */
 const by = fc.record({
   core: fc.nat(1),
   isCommand: fc.constantFrom(false, false, false, false, false, true),
@@ -33,21 +33,21 @@ const by = fc.record({
 type By = typeof by extends fc.Arbitrary<infer Choice> ? Choice : never;
 export const CRM: By = { core: 0, isCommand: false, killedAfterMs: 0 };
 
-/** A request that can be made in both ways. */
+/** A request that both can make. */
 interface Asked<Answer> {
   call(core: CoreClients): Promise<Answer>;
-  /** The words of the command; undefined if only the CRM makes the request. */
+  /** The words of the command; undefined if only the CRM can make the request. */
   readonly words?: readonly string[];
   /** Extracts the answer from the output of the command. */
   readonly read?: (printed: never) => Answer;
 }
 
-/** Makes a request once; returns its outcome, its party and its begin. */
+/** Makes a request once, and returns its outcome, who made it, and when it began. */
 async function ask<Answer>(sim: Simulation, { core, isCommand, killedAfterMs }: By, asked: Asked<Answer>) {
   const begin = now();
   const { words, read } = asked;
   const outcome: Outcome<Answer> =
-    isCommand && words ? await typed(sim, words, killedAfterMs, read) : await findOutcome(asked.call(sim.crmAt(core)));
+    isCommand && words ? await enter(sim, words, killedAfterMs, read) : await findOutcome(asked.call(sim.crmAt(core)));
   const party = isCommand && words ? 'operator' : 'CRM';
   return { outcome, done: { party, begin, isDone: 'answer' in outcome } };
 }
@@ -64,8 +64,8 @@ export async function findOutcome<Answer>(call: Promise<Answer>): Promise<Outcom
   }
 }
 
-/** Runs a command and checks its end: status 0 and an answer, or status 1 and a readable reason. */
-async function typed<Answer>(
+/** Runs a command, and checks that it ends with status 0 and an answer, or with status 1 and a reason. */
+async function enter<Answer>(
   sim: Simulation,
   words: readonly string[],
   killedAfterMs: number,
@@ -79,7 +79,7 @@ async function typed<Answer>(
   return { unknown: `${status} ${stderr}` };
 }
 
-/** Runs a command, records its end, and checks its output. Without a disturbance it only fails for a reason. */
+/** Runs a command, records it, and checks its output. Without a disturbance it may fail only with a reason. */
 export async function command(sim: Simulation, words: readonly string[], killedAfterMs = 0) {
   const begin = now();
   const end = await sim.world.commandLine.run(['--json', ...words], killedAfterMs || ENDS_WITHIN_MS);
@@ -106,16 +106,16 @@ const ROLES: Readonly<Record<string, MemberRole>> = {
   staff: MemberRole.STAFF,
 };
 
-/** A record of a studio, and a value to put into it. */
+/** Chooses a record of a studio, and a value to put into it. */
 const putting = fc.oneof(
   ...(
     [
       ['status', ['suspended', 'active', 'active']],
       ['region', REGIONS],
-      // More than is ever used up.
+      // More requests than a life has.
       ['quota', ['500000', '600000']],
       ['keeping', ['kept', 'kept', 'not kept']],
-      // No such period erases anything within a life, whatever the clocks show.
+      // No such period erases a lead within a life, whatever the clocks show.
       ['retention', ['30', '3650', 'none']],
       ['role', ['owner', 'owner', 'admin', 'staff', 'gone']],
       ['source', ['enabled', 'enabled', 'disabled', 'gone']],
@@ -123,7 +123,7 @@ const putting = fc.oneof(
   ).map(([what, values]) => fc.record({ what: fc.constant(what), value: fc.constantFrom<string>(...values) })),
 );
 
-/** Returns the register of a studio's record, and how a value is put into it. */
+/** Returns the register of a studio's record, and the request that puts a value into it. */
 function makePut({ id, memberIds, sourceIds }: KnownStudio, what: string, value: string, which: number) {
   const [memberId, sourceId] = [one(memberIds, which), one(sourceIds, which)];
   const isGone = value === 'gone';
@@ -169,7 +169,7 @@ function makePut({ id, memberIds, sourceIds }: KnownStudio, what: string, value:
   };
 }
 
-/** Changes a studio's status, enquiries, region or quota, a member's role, or a source; members may leave, and sources may be removed. */
+/** Changes a setting of a studio, the role of a member, or a source. Members and sources may also be removed. */
 export const putRecord = aScenario({
   weight: 11,
   choice: fc.record({ studio, putting, which: fc.nat(1), by }),
@@ -177,16 +177,16 @@ export const putRecord = aScenario({
     const { register, ...asked } = makePut(studioAt(sim, studio), what, value, which);
     const { outcome, done } = await ask(sim, by, asked);
     if (!('refused' in outcome)) sim.put(register, value, done);
-    else sim.history.note(done.party, `${register} is not put to ${value}: ${outcome.refused}`, done.begin);
+    else sim.history.note(done.party, `${register} cannot be set to ${value}: ${outcome.refused}`, done.begin);
   },
 });
 
-/** Returns the key that was created or replaced, with its secret. */
-const issued = ({ apiKey, secret }: { readonly apiKey?: ApiKey | undefined; readonly secret: string }) => ({
+/** Returns the id and the secret of a key that was created or replaced. */
+const toIssued = ({ apiKey, secret }: { readonly apiKey?: ApiKey | undefined; readonly secret: string }) => ({
   apiKeyId: apiKey?.id ?? '',
   secret,
 });
-const issuedByCommand = ({ id, secret }: { readonly id: string; readonly secret: string }) => ({
+const toIssuedByCommand = ({ id, secret }: { readonly id: string; readonly secret: string }) => ({
   apiKeyId: id,
   secret,
 });
@@ -199,16 +199,16 @@ async function createKey(sim: Simulation, studio: KnownStudio, memberId: string,
   const request = { studioId, memberId, name: 'Website', scopes: numbers, expireTime };
   const more = scopes === 'both' ? [] : ['--scope', scopes];
   const { outcome, done } = await ask(sim, by, {
-    call: ({ apiKeys }) => apiKeys.createApiKey(request, CRM_TIMEOUT).then(issued),
+    call: ({ apiKeys }) => apiKeys.createApiKey(request, CRM_TIMEOUT).then(toIssued),
     words: ['keys', 'create', studioId, '--name', 'Website', '--days', '30', ...more, '--member', memberId],
-    read: issuedByCommand,
+    read: toIssuedByCommand,
   });
-  // A key whose response was lost stays unknown.
+  // If the response was lost, nobody knows the key.
   if ('answer' in outcome)
     sim.addKey(studio, { ...outcome.answer, mayRead, mayCreate, mayBecomeInvalid: false }, memberId, done);
 }
 
-/** Creates a key, replaces its secret, or revokes it, except the first key of a studio. */
+/** Creates a key, replaces its secret, or revokes it. Does not revoke the only key of a studio. */
 export const changeKey = aScenario({
   weight: 5,
   choice: fc.record({
@@ -229,7 +229,7 @@ export const changeKey = aScenario({
   },
 });
 
-/** Replaces the secret of a key, or revokes it: the former one is invalid as soon as that is acknowledged. */
+/** Replaces or revokes a key. The former secret is invalid as soon as that is acknowledged. */
 async function endSecret(
   sim: Simulation,
   key: KnownKey,
@@ -242,10 +242,10 @@ async function endSecret(
   const { outcome, done } = await ask<{ apiKeyId: string; secret: string } | undefined>(sim, by, {
     call: ({ apiKeys }) =>
       isReplaced
-        ? apiKeys.replaceApiKey(request, CRM_TIMEOUT).then(issued)
+        ? apiKeys.replaceApiKey(request, CRM_TIMEOUT).then(toIssued)
         : apiKeys.revokeApiKey(request, CRM_TIMEOUT).then(() => undefined),
     words: ['keys', isReplaced ? 'replace' : 'revoke', studioId, apiKeyId, '--member', memberId],
-    read: issuedByCommand,
+    read: toIssuedByCommand,
   });
   if ('refused' in outcome) return;
   const { party, begin, isDone } = done;
@@ -258,7 +258,7 @@ async function endSecret(
   if (!('answer' in outcome)) return;
   key.secret = outcome.answer?.secret ?? '';
   sim.addSecret(key, done);
-  // An earlier call with an unknown outcome may still be executed, and invalidate this secret, too.
+  // An earlier call with an unknown outcome may still be executed, and end this secret, too.
   if (key.mayBecomeInvalid) noteInvalid(sim, key, { ...done, isDone: false });
 }
 
@@ -273,7 +273,7 @@ export const hoardKeys = aScenario({
   weight: 1,
   choice: fc.record({ by }),
   async run(sim, { by }) {
-    // This rarely used studio has no room for another key from now on.
+    // From now on this studio, which is rarely used, has no room for another key.
     const studio = studioAt(sim, STUDIOS - 2);
     await Promise.all(
       times(MANY_KEYS, (core) => createKey(sim, studio, 'owner', 'both', { ...by, core, isCommand: false })),
@@ -299,23 +299,23 @@ const STAGE_NUMBERS: Readonly<Record<Stage, LeadStage>> = {
 export const toStage = ({ stage }: Lead): Stage =>
   Object.entries(STAGE_NUMBERS).find(([, number]) => number === stage)?.[0] as Stage;
 
-/** Returns a contact as the core has it. */
+/** Returns the contact of a lead as the core stores it. */
 export const toContact = ({ contact }: Lead): SentLead['contact'] => ({
   type: contact?.value.case ?? 'email',
   value: contact?.value.value ?? '',
 });
 
-/** A change of a lead's stage, or of its contact to a shared one or to one of its own. */
+/** Choices of changes: of the stage of a lead, or of its contact, to a shared one or one of its own. */
 const move = fc.record({ stage: fc.constantFrom(...LEAD_STAGES, 'won', 'won', 'new'), by });
 const correction = fc.record({ contact: fc.nat(SHARED_CONTACTS + 5), by });
 const change = fc.oneof({ weight: 2, arbitrary: move }, { weight: 1, arbitrary: correction });
 const changes = fc.oneof(
   { weight: 3, arbitrary: fc.array(change, { minLength: 1, maxLength: 2 }) },
-  // A reopening may overlook such a correction.
+  // A reopening could overlook a concurrent correction.
   { weight: 1, arbitrary: fc.tuple(correction, move) },
 );
 
-/** Moves or corrects a lead, sometimes twice at a time. */
+/** Moves or corrects a lead, sometimes with two concurrent changes. */
 export const changeLead = aScenario({
   weight: 16,
   choice: fc.record({ studio, lead: recent, changes }),
@@ -326,8 +326,8 @@ export const changeLead = aScenario({
     await Promise.all(
       changes.map(async ({ by, ...what }) => {
         const changed =
-          'stage' in what ? { stage: what.stage as Stage } : { contact: correctedTo(sim, leadId, what.contact) };
-        const { outcome, done } = await ask(sim, by, changing(sim, studioId, leadId, changed));
+          'stage' in what ? { stage: what.stage as Stage } : { contact: makeCorrection(sim, leadId, what.contact) };
+        const { outcome, done } = await ask(sim, by, makeChange(sim, studioId, leadId, changed));
         const { party, begin } = done;
         const span = { begin, end: 'unknown' in outcome ? Number.POSITIVE_INFINITY : now() };
         sim.history.add({ kind: 'change', party, studioId, leadId, ...changed, outcome, span });
@@ -336,10 +336,10 @@ export const changeLead = aScenario({
   },
 });
 
-const correctedTo = ({ personal }: Simulation, leadId: string, index: number): SentLead['contact'] =>
+const makeCorrection = ({ personal }: Simulation, leadId: string, index: number): SentLead['contact'] =>
   index < SHARED_CONTACTS ? sharedContact(personal, index) : ownContact(personal, `${index}-${leadId}`);
 
-function changing(
+function makeChange(
   sim: Simulation,
   studioId: string,
   leadId: string,
@@ -350,13 +350,13 @@ function changing(
       words: ['leads', 'stage', studioId, leadId, stage],
       call: ({ leads }) => leads.changeLeadStage({ studioId, leadId, stage: STAGE_NUMBERS[stage] }, CRM_TIMEOUT),
     };
-  // A replay has the original name, whatever the name is now.
+  // Changes the name, too: replays still have the original one.
   const corrected = inCall(contact ?? { type: 'email', value: '' });
   const lead = { id: leadId, displayName: `Eda ${sim.personal}`, contact: corrected };
   return { call: ({ leads }) => leads.updateLead({ studioId, lead }, CRM_TIMEOUT) };
 }
 
-/** Lists a studio's leads through a core, and records the state of each. @throws ConnectError */
+/** Lists leads of a studio through a core, and records the state of each. @throws ConnectError */
 export async function lookAtLeads(
   sim: Simulation,
   { id: studioId }: Pick<KnownStudio, 'id'>,
@@ -385,7 +385,7 @@ function noteRead({ history }: Simulation, studioId: string, lead: Lead, begin: 
   history.add({ kind: 'leadRead', party: 'CRM', ...read, span });
 }
 
-/** Lists the newest leads of a studio through the CRM, or finds those of a contact. */
+/** Lists the newest leads of a studio as the CRM, or finds those of a contact. */
 export const lookAtStudio = aScenario({
   weight: 5,
   choice: fc.record({ studio, contact: fc.option(fc.nat(SHARED_CONTACTS - 1)), by }),
@@ -409,7 +409,7 @@ export const lookAtStudio = aScenario({
   },
 });
 
-/** Reads something as an operator. */
+/** Reads a studio, or its keys, leads, sources or audit log, as an operator. */
 export const operatorLooks = aScenario({
   weight: 1,
   choice: fc.record({ studio, lead: recent, at: fc.constantFrom('studio', 'keys', 'leads', 'sources', 'audit') }),
@@ -424,7 +424,7 @@ export const operatorLooks = aScenario({
       sources: ['sources', 'list', id],
       audit: ['audit', id, '--lead', leadId],
     };
-    const outcome = await typed(sim, words[at] ?? [], 0, (printed: unknown) => printed);
+    const outcome = await enter(sim, words[at] ?? [], 0, (printed: unknown) => printed);
     if (!('answer' in outcome)) return;
     if (at === 'studio') {
       const { status, regionCode } = outcome.answer as { status: string; regionCode: string | null };

@@ -16,9 +16,9 @@ import { aScenario } from './scenario.ts';
 import { makeKey, makeSeparateStudio, separateLead } from './separate-studio.ts';
 import { formerIn, leadChoice, makeLead, where } from './website.ts';
 
-// Valid and invalid requests of website servers with the SDK, and of a gateway to a core.
+// Requests with the SDK, malformed requests, and requests that a gateway sends to a core.
 
-/** The deadline of a call of the SDK, and of each of its attempts; milliseconds. */
+/** Chooses the deadlines of an SDK call and of each of its attempts; milliseconds. */
 const patience = fc.record({
   deadlineMs: fc.constantFrom(2500, 15_000),
   attemptTimeoutMs: fc.constantFrom(200, 2000, 10_000),
@@ -41,7 +41,7 @@ export const createBySdk = aScenario({
   },
 });
 
-/** More leads than a studio gets, so a list of them does not end. */
+/** More leads than any studio has: a longer list would never end. */
 const MAX_LEADS = 500;
 
 /** Lists all leads of a studio with the SDK. */
@@ -68,11 +68,11 @@ interface Calling {
   readonly url: number;
   readonly key: number;
   readonly patience: Patience;
-  /** Returns the operation of an attempt, by its address. */
+  /** Returns the operation of an attempt by its URL. */
   readonly findOperation: (url: URL) => Operation;
 }
 
-/** Records each attempt of a call as a separate request, and checks the SDK's result against them. */
+/** Makes an SDK call, records each of its attempts as a request, and checks the result against them. */
 async function call<T>(
   sim: Simulation,
   studio: KnownStudio,
@@ -116,7 +116,7 @@ async function call<T>(
   for (const attempt of attempts) recordRequest(sim, { ...attempt, wroteNothing });
 }
 
-/** Sends a creation that violates one rule of its format, or has a name one letter too long: it must create nothing. */
+/** Sends a malformed creation, or one with a name one letter too long. It must create nothing. */
 export const sendWrongForm = aScenario({
   weight: 3,
   choice: fc.record({
@@ -128,7 +128,7 @@ export const sendWrongForm = aScenario({
   async run(sim, { studio: index, fault, former, url, key }) {
     const used = former === null ? undefined : formerIn(sim, index, former);
     const [begin, studio] = [now(), used?.known ?? studioAt(sim, index)];
-    const lead = separateLead(sim, studio.id, `of wrong form at ${begin}`);
+    const lead = separateLead(sim, studio.id, `malformed at ${begin}`);
     const operation = { name: 'create', lead } as const;
     const { method, path, headers, body = '' } = makeRequest(operation);
     const { 'idempotency-key': _, ...others } = headers;
@@ -152,14 +152,14 @@ export const sendWrongForm = aScenario({
     const party = `website (${fault})`;
     const sent = { url: baseUrl, operation, studioId: studio.id, secret };
     sim.history.add({ kind: 'request', party, ...sent, answer, span });
-    if (answer?.status === 201) sim.history.fail(`a creation with this fault: ${fault}, is answered ${answer.text}`);
+    if (answer?.status === 201) sim.history.fail(`a creation with the fault "${fault}" gets 201: ${answer.text}`);
     const isComplete = answer?.headers.has('ratelimit') && answer.headers.has('x-request-id');
     if (answer?.status === 400 && !isComplete)
-      sim.history.fail(`the answer to this fault: ${fault}, has no request id or no quota: ${answer.text}`);
+      sim.history.fail(`the answer to the fault "${fault}" has no request id or no quota: ${answer.text}`);
   },
 });
 
-/** Sends items like a gateway, in one message, with keys of one scope each, and with invalid keys. */
+/** Sends items in one message, as a gateway does: with keys that have one scope, and with an invalid key. */
 export const sendItems = aScenario({
   weight: 1,
   choice: fc.record({ core: fc.nat(1), order: fc.shuffledSubarray([0, 1, 2, 3, 4, 5], { minLength: 6 }) }),
@@ -186,7 +186,7 @@ export const sendItems = aScenario({
         { secretSha256: hashKeySecret(secret), request: unknown, expected: 'LEAD_NOT_FOUND' },
         { secretSha256: reads, request: { case: 'authenticate', value: {} } as const, expected: 'bearer' },
       ];
-      const items = order.map((place) => all[place] as (typeof all)[number]);
+      const items = order.map((index) => all[index] as (typeof all)[number]);
       async function* messages() {
         yield { items: items.map(({ expected, ...item }) => item) };
       }
@@ -194,7 +194,7 @@ export const sendItems = aScenario({
         const outcomes: (string | undefined)[] = items.map(() => undefined);
         try {
           for await (const { results } of sim.crmAt(core).exchange.exchange(messages(), CRM_TIMEOUT))
-            for (const result of results) outcomes[result.index] = inAWord(result);
+            for (const result of results) outcomes[result.index] = describeOutcome(result);
         } catch {
           return undefined;
         }
@@ -205,13 +205,13 @@ export const sendItems = aScenario({
     }),
 });
 
-function inAWord({ outcome }: ExchangeResult): string | undefined {
+function describeOutcome({ outcome }: ExchangeResult): string | undefined {
   if (outcome.case !== 'error') return outcome.case;
   const infos = outcome.value.details.map((detail) => anyUnpack(detail, ErrorInfoSchema));
   return infos.find((info) => info?.domain === 'leadintake')?.reason;
 }
 
-/** Requests the readiness or the liveness of a gateway. */
+/** Probes the readiness or the liveness of a gateway. */
 export const askForHealth = aScenario({
   weight: 1,
   choice: fc.record({ url: fc.nat(2), path: fc.constantFrom('/healthz', '/readyz') }),

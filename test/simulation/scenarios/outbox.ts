@@ -19,15 +19,15 @@ import { makeSeparateStudio } from './separate-studio.ts';
 
 const TABLE = 'example_com_leads';
 
-/** The pause between two passes of a worker, shorter than the client's deadline; milliseconds. */
+/** How long a worker pauses between two passes: less than the client's deadline; milliseconds. */
 const POLL_MS = 200;
 
-/** More requests than a small quota, and a pause longer than the rest of its window; milliseconds. */
+/** More requests than a small quota allows, and longer than a lead may pause for it; milliseconds. */
 const MANY = 40;
 const MAX_PAUSE_MS = 5000;
 
 const choice = fc.record({
-  /** The delay of each form, its person (0: one who sends no other), and whether it commits. */
+  /** Each form's delay, its person (0: one who sends only this form), and whether its transaction commits. */
   forms: fc.array(
     fc.record({
       afterMs: fc.nat(300),
@@ -36,17 +36,17 @@ const choice = fc.record({
     }),
     { minLength: 1, maxLength: 12 },
   ),
-  /** Whether a small quota of its key is used up for longer than its workers wait in a pass. */
+  /** Whether requests use up its key's quota, if that is small, for longer than its workers wait in a pass. */
   isPoor: fc.constantFrom(true, false, false),
-  /** Some kills happen while a request is in flight. */
+  /** When workers are killed; some kills come while a request is in flight. */
   killedAfterMs: fc.array(fc.oneof(fc.nat(12), lasting(1, 1500)), { maxLength: 6 }),
 });
 
 type Choice = typeof choice extends fc.Arbitrary<infer Choice> ? Choice : never;
 
 /**
- * Keeps leads in an outbox of a website, from which two workers, each killed several times, send them: a committed form
- * becomes one lead, a rolled back one none. The table finally holds no personal data except of people with an open lead.
+ * Stores leads in a website's outbox, from which two workers send them; both are killed several times. Each person with a
+ * committed form must get one lead. In the end, only rows that were refused because of an open lead may hold personal data.
  */
 export const sendFromOutbox = aScenario({
   weight: 4,
@@ -66,7 +66,7 @@ async function send(sim: Simulation, { forms, isPoor, killedAfterMs }: Choice): 
     await outbox.setUp(database);
     const selectKills = (half: number) => killedAfterMs.filter((_, index) => index % 2 === half);
     const workers = [0, 1].map((half) =>
-      work(sim, file, { apiKey: studio.secret, deadlineMs: isPoor ? 1000 : 8000 }, selectKills(half)),
+      runWorker(sim, file, { apiKey: studio.secret, deadlineMs: isPoor ? 1000 : 8000 }, selectKills(half)),
     );
     const kept: { readonly displayName: string; readonly person: number | string }[] = [];
     const get = { name: 'get', leadId: sim.uuid('unknown lead') } as const;
@@ -94,18 +94,18 @@ async function send(sim: Simulation, { forms, isPoor, killedAfterMs }: Choice): 
             (Number(attempts) > killedAfterMs.length && !sim.isDisturbedSince(begin))),
       );
       if (late.length > 0)
-        sim.history.fail(`the outbox of ${studio.id} waits or counts wrongly: ${JSON.stringify(late)}`);
-      // Clears the leases of killed workers.
+        sim.history.fail(`the outbox of ${studio.id} waits too long, or miscounts: ${JSON.stringify(late)}`);
+      // Ends all waits, and the leases of killed workers.
       database.exec(`UPDATE ${TABLE} SET next_attempt_at = 0 WHERE state = 'waiting'`);
       await sleep(2 * POLL_MS);
       return states().every(({ state }) => state !== 'waiting') || undefined;
     });
     for (const { kill } of workers) kill();
-    // The data of a person with an open lead is retained; other data is erased.
+    // The data of a form is retained if its person has an open lead by another form.
     const isSettled = ({ state, capture }: ReturnType<typeof states>[number]) =>
       state === 'already_open' ? capture !== null : state === 'delivered' && capture === null;
     const wrong = states().filter((row) => !isSettled(row));
-    if (wrong.length > 0) sim.history.fail(`the outbox of ${studio.id} keeps ${JSON.stringify(wrong)}`);
+    if (wrong.length > 0) sim.history.fail(`the outbox of ${studio.id} wrongly has ${JSON.stringify(wrong)}`);
     const leads = await untilDefinite(sim, `the leads of ${studio.id} are listed`, () =>
       lookAtLeads(sim, { id: studio.id }, sim.crmAt(0), 1).catch(() => undefined),
     );
@@ -123,8 +123,8 @@ async function send(sim: Simulation, { forms, isPoor, killedAfterMs }: Choice): 
   }
 }
 
-/** Runs a worker that is killed after each of these times, and then started again. */
-function work(
+/** Runs a worker that is killed after each of these times, and then restarted. */
+function runWorker(
   sim: Simulation,
   file: string,
   options: { readonly apiKey: string; readonly deadlineMs: number },

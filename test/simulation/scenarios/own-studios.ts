@@ -12,7 +12,7 @@ import { byFetch } from './requests.ts';
 import { aScenario } from './scenario.ts';
 import { createSeparateLead, inShort, leadIdIn, makeKey, makeSeparateStudio, separateLead } from './separate-studio.ts';
 
-/* Keys, quotas and erasures in studios that nobody else uses, where each response is known exactly. */
+/* Keys, quotas and erasures in separate studios, where each response is known exactly. */
 
 const IN_FLIGHT = 20;
 
@@ -20,7 +20,7 @@ const STUDIO_LIMIT = 1000;
 
 const ALL = { name: 'list', walk: 0, page: 0, query: '?limit=100' } as const;
 
-/** Revokes a key while creations with it are in flight: answered creations exist, refused ones do not, and none follows. */
+/** Revokes a key while creations with it are in flight. Acknowledged leads must exist, and refused ones must not. */
 export const revokeInFlight = aScenario({
   weight: 2,
   choice: fc.record({ core: fc.nat(1), afterMs: lasting(0, 80) }),
@@ -41,25 +41,25 @@ export const revokeInFlight = aScenario({
       if (refused.status !== 401) sim.history.fail(`a revoked key of ${studioId} gets ${inShort(refused)}`);
       const answered = await Promise.all(sent);
       const { leads } = JSON.parse((await definiteAnswer(sim, studio.secret, ALL)).text);
-      const isThere = ({ idempotencyKey }: SentLead) =>
+      const exists = ({ idempotencyKey }: SentLead) =>
         leads.some(({ note }: { readonly note: string }) => note.startsWith(idempotencyKey));
       for (const { lead, answer } of [...answered, { lead: late, answer: refused }]) {
         // After any other response, or none, the lead may exist.
-        if (answer?.status === 201 && !isThere(lead))
-          sim.history.fail(`a creation in ${studioId} gets 201, and its lead is not there`);
-        if (answer?.status === 401 && isThere(lead))
-          sim.history.fail(`a creation in ${studioId} with a revoked key gets 401, and its lead is there`);
+        if (answer?.status === 201 && !exists(lead))
+          sim.history.fail(`a creation in ${studioId} gets 201, and its lead does not exist`);
+        if (answer?.status === 401 && exists(lead))
+          sim.history.fail(`a creation in ${studioId} with a revoked key gets 401, and its lead exists`);
       }
     }),
 });
 
-/** Returns the quota in a response. */
-function quotaIn({ headers }: RestAnswer) {
+/** Returns the quota that a response shows. */
+function readQuota({ headers }: RestAnswer) {
   const [, remaining, seconds] = /r=(\d+);t=(\d+)/.exec(headers.get('ratelimit') ?? '') ?? [];
   return { policy: headers.get('ratelimit-policy'), remaining: Number(remaining), seconds: Number(seconds) };
 }
 
-/** Checks that each request of a key uses exactly one of its quota, whatever the response, and that requests of a revoked key use none. */
+/** Checks that each request uses exactly one of the quota, whatever the response, and that requests with a revoked key use none. */
 export const countExactly = aScenario({
   weight: 2,
   choice: fc.record({
@@ -73,7 +73,7 @@ export const countExactly = aScenario({
     asFarAsDefinite(async () => {
       const { id: studioId, secret } = await makeSeparateStudio(sim);
       const revoked = await makeKey(sim, studioId);
-      // Mostly less than the keys' limit, because responses show the smaller one.
+      // Responses show the smaller quota, which is this one unless keys have a small one.
       const studio = { studio: { id: studioId, quotaLimit: STUDIO_LIMIT }, updateMask: { paths: ['quota_limit'] } };
       const limit = () => sim.crmAt(0).directory.putStudio(studio, CRM_TIMEOUT);
       await definiteOutcome(sim, `${studioId} gets a quota`, limit);
@@ -91,7 +91,7 @@ export const countExactly = aScenario({
         unknown: { name: 'get', leadId: sim.uuid('unknown lead') },
         bad: { name: 'list', walk: 0, page: 0, query: '?limit=0' },
       };
-      let before: (ReturnType<typeof quotaIn> & { readonly begin: number }) | undefined;
+      let before: (ReturnType<typeof readQuota> & { readonly begin: number }) | undefined;
       for (const kind of kinds) {
         if (kind === 'revoked') {
           const answer = await byFetch(sim, baseUrl, revoked.secret, ALL);
@@ -100,21 +100,21 @@ export const countExactly = aScenario({
         }
         const begin = now();
         const answer = await byFetch(sim, baseUrl, secret, operations[kind] as Operation);
-        const isTold = answer !== undefined && ![408, 429, 503].includes(answer.status);
-        const told = isTold ? quotaIn(answer) : undefined;
+        const hasQuota = answer !== undefined && ![408, 429, 503].includes(answer.status);
+        const left = hasQuota ? readQuota(answer) : undefined;
         const previous = before;
         const isNext =
-          previous && told && previous.policy === told.policy && told.seconds <= previous.seconds && told.seconds > 1;
-        if (isNext && told.remaining !== previous.remaining - 1 && !sim.isDisturbedSince(previous.begin))
+          previous && left && previous.policy === left.policy && left.seconds <= previous.seconds && left.seconds > 1;
+        if (isNext && left.remaining !== previous.remaining - 1 && !sim.isDisturbedSince(previous.begin))
           sim.history.fail(
-            `in ${studioId} ${previous.remaining} are left, and after one more (${kind}) ${told.remaining}`,
+            `in ${studioId} ${previous.remaining} are left, and after one more (${kind}) ${left.remaining}`,
           );
-        before = told && { ...told, begin };
+        before = left && { ...left, begin };
       }
     }),
 });
 
-/** Corrects a lead to other contacts and erases it, by its id or its first contact: then no table has a key of its contacts. */
+/** Corrects a lead to other contacts, and erases it by its id or its first contact. Then no table may have a key of its contacts. */
 export const eraseCorrected = aScenario({
   weight: 2,
   isPossible: isOnSqlite,
@@ -141,13 +141,13 @@ export const eraseCorrected = aScenario({
       const keys = [lead.contact, ...contacts].flatMap(
         (contact) => toContactKeys(contact, aStudio({ id: studioId })).contactKeys,
       );
-      for (const place of findPositions(databaseFile(sim), keys))
-        sim.history.fail(`once a lead of ${studioId} is erased, a key of its contact is in ${place}`);
+      for (const column of findColumns(databaseFile(sim), keys))
+        sim.history.fail(`once a lead of ${studioId} is erased, a key of its contact is in ${column}`);
     }),
 });
 
 /** Returns the columns of a database that have any of the keys. */
-function findPositions(file: string, keys: readonly string[]): ReadonlySet<string> {
+function findColumns(file: string, keys: readonly string[]): ReadonlySet<string> {
   using database = new DatabaseSync(file, { readOnly: true });
   const bytes = keys.map((key) => Buffer.from(key, 'base64url'));
   const tables = database.prepare("SELECT name FROM sqlite_schema WHERE type = 'table'").all();

@@ -6,7 +6,7 @@ import type { KnownStudio, Simulation } from '../simulation.ts';
 /** The longest time that a caller may wait for a response, whatever fails; milliseconds. */
 export const ANSWERED_WITHIN_MS = 15_000;
 
-/** Reads a lead, if there is one. */
+/** The operation that lists one lead. */
 export const FIRST_PAGE = { name: 'list', walk: 0, page: 0, query: '?limit=1' } as const;
 
 /** Sends a request as a website server does, and records the response. */
@@ -24,7 +24,7 @@ export async function sendRequest(
   return answer;
 }
 
-/** Records a request and its response; its leads are then known to all parties. */
+/** Records a request and its response. From then on, all parties know a lead that it created. */
 export function recordRequest(sim: Simulation, request: EventOf<'request'>): void {
   sim.history.add(request);
   if (request.answer?.status !== 201) return;
@@ -51,8 +51,7 @@ export async function byFetch(
     });
     return await wholeAnswer(sim, method, path, response);
   } catch {
-    if (signal.aborted)
-      sim.history.fail(`${method} ${path} is neither answered nor refused in ${ANSWERED_WITHIN_MS} ms`);
+    if (signal.aborted) sim.history.fail(`${method} ${path} gets no response within ${ANSWERED_WITHIN_MS} ms`);
     return undefined;
   }
 }
@@ -67,7 +66,7 @@ export async function wholeAnswer(
   const copy = response.clone();
   const text = await response.text();
   await expectDocumentedAnswer(method, path, copy).catch((error) =>
-    sim.history.fail(`an answer is not as documented: ${(error as Error).message}`),
+    sim.history.fail(`a response is not as documented: ${(error as Error).message}`),
   );
   const { code } = JSON.parse(text);
   return { status: response.status, code, text, headers: response.headers };

@@ -23,16 +23,16 @@ const AHEAD_S = 3600;
 
 const NAME = 'restored';
 
-/** A copy of a studio's leads that survives the deaths of its program. */
+/** A consumer's copy of a studio's leads, which survives when its program dies. */
 interface Copy {
   epoch: bigint;
-  /** The epoch up to which it has checked for lost leads. */
+  /** The last epoch for which lost leads were deleted. */
   compared: bigint;
   /** Each lead with the time of its first arrival. */
   readonly leads: Map<string, { readonly lead: Lead; readonly revision: bigint; readonly cameAt: number }>;
 }
 
-/** Maintains a copy as the guide says until a signal; now and then the program dies, and begins again. */
+/** Keeps a copy up to date as the guide says, until a signal. Now and then the program dies, and begins again. */
 async function keepCopy(
   { leads, consumers }: CoreClients,
   copy: Copy,
@@ -81,12 +81,12 @@ async function keepCopy(
   }
 }
 
-/** Returns the part of a lead that is compared. */
-const inShort = ({ id, displayName, stage }: Lead) => ({ id, displayName, stage });
+/** Returns the fields of a lead that are compared. */
+const toCompared = ({ id, displayName, stage }: Lead) => ({ id, displayName, stage });
 
 /**
- * Restores the database twice from copies that were made during writes by a core whose clock was ahead; the copy of a
- * consumer, which dies and sleeps, becomes equal to it.
+ * Restores the database twice, each time from a backup after which a core whose clock was ahead wrote more. The copy of a
+ * consumer, which dies and may sleep, must become equal to the database.
  */
 export const setDatabaseBack = aScenario({
   weight: 0,
@@ -156,11 +156,11 @@ export const setDatabaseBack = aScenario({
         }
         coreClock?.set(AHEAD_S);
         await Promise.all([write(3), change()]);
-        // Waits until the copy has some of the lost leads.
+        // Waits until the copy has some of the leads that will be lost.
         await sleep(2000);
         if (sleeps) stopped.abort();
         coreClock?.set(0);
-        await onMachine(sim, 'the database is set back', [], async () => {
+        await onMachine(sim, 'the database is restored', [], async () => {
           await corePart?.kill();
           for (const end of ['', '-wal', '-shm']) rmSync(path + end, { force: true });
           copyFileSync(backup, path);
@@ -174,7 +174,7 @@ export const setDatabaseBack = aScenario({
       }
       const program = keep(over.signal, 3);
       const copied = () => [...copy.leads.values()].map(({ lead }) => lead).filter(({ eraseTime }) => !eraseTime);
-      const sorted = (leads: readonly Lead[]) => leads.map(inShort).sort((a, b) => (a.id < b.id ? -1 : 1));
+      const sorted = (leads: readonly Lead[]) => leads.map(toCompared).sort((a, b) => (a.id < b.id ? -1 : 1));
       for (let seconds = 0; seconds < 30; seconds += 1) {
         await sleep(1000);
         if (isDeepStrictEqual(sorted(copied()), sorted(await all()))) break;
@@ -183,6 +183,6 @@ export const setDatabaseBack = aScenario({
       await program;
       const [mine, stored] = [sorted(copied()), sorted(await all())];
       if (!isDeepStrictEqual(mine, stored))
-        sim.history.fail(`a copy of a restored database has ${JSON.stringify(mine)} of ${JSON.stringify(stored)}`);
+        sim.history.fail(`the copy of a restored database is ${JSON.stringify(mine)}, not ${JSON.stringify(stored)}`);
     }),
 });

@@ -11,13 +11,13 @@ import { asFarAsDefinite, definiteAnswer, definiteOutcome } from './definite-out
 import { aScenario } from './scenario.ts';
 import { inShort, makeSeparateStudio } from './separate-studio.ts';
 
-/** How long the core may take, which lists studios each hour and pauses a minute between passes; and the interval of checks; seconds. */
+/** How long a core may take, which lists studios every hour and pauses between passes; how often that is checked; seconds. */
 const RETAINED_WITHIN_S = 3900;
 const LOOK_S = 10;
 
 const { NEW, CONTACTED, TRIAL_BOOKED, TRIAL_ATTENDED, WON, LOST } = LeadStage;
 
-/** How many days ago leads were created and changed last, their stages, and whether they stay. */
+/** The stages of leads, how many days ago they were created and last changed, and whether they stay. */
 const LEADS = [
   ...[LOST, WON].map((stage) => ({ stage, createdAgo: 32, changedAgo: 32, isKept: false })),
   { stage: LOST, createdAgo: 32, changedAgo: 1, isKept: true },
@@ -31,8 +31,8 @@ const LEADS = [
 ];
 
 /**
- * Gives a studio an old retention period and leads that closed before it: a core erases those within an hour, or soon after
- * its start, and no others. It takes longer than most lives.
+ * Gives a studio a retention of 30 days, and leads of all stages, most of them older. Within an hour, or soon after its start,
+ * a core must erase the closed ones that have not changed since, and no others. That takes longer than most lives.
  */
 export const outliveRetention = aScenario({
   weight: 0,
@@ -72,12 +72,12 @@ export const outliveRetention = aScenario({
           ids.map(async (leadId) => inShort(await definiteAnswer(sim, studio.secret, { name: 'get', leadId }))),
         );
       let found = await answers();
-      const isOneLeft = () => LEADS.some(({ isKept }, index) => !isKept && found[index] === '200');
-      for (let seconds = 0; seconds < RETAINED_WITHIN_S && isOneLeft(); seconds += LOOK_S) {
+      const isAnyLeft = () => LEADS.some(({ isKept }, index) => !isKept && found[index] === '200');
+      for (let seconds = 0; seconds < RETAINED_WITHIN_S && isAnyLeft(); seconds += LOOK_S) {
         await sleep(LOOK_S * 1000);
         found = await answers();
       }
       const expected = LEADS.map(({ isKept }) => (isKept ? '200' : '404 integration_lead_not_found'));
-      if (`${found}` !== `${expected}`) sim.history.fail(`in ${studioId}, which retains leads for 30 days: ${found}`);
+      if (`${found}` !== `${expected}`) sim.history.fail(`in ${studioId}, with a retention of 30 days: ${found}`);
     }),
 });

@@ -3,7 +3,7 @@ import type { Simulation } from '../simulation.ts';
 
 /** An operation or fault that a simulation can run. */
 export interface Scenario<Choice = unknown> {
-  /** The relative frequency. */
+  /** How often plans have it, relative to others. */
   readonly weight: number;
   /** The weight in lives of hours, if it differs. */
   readonly weightOfHours?: number;
@@ -11,10 +11,10 @@ export interface Scenario<Choice = unknown> {
   readonly isLast?: true;
   /** Generates the parameters. */
   readonly choice: fc.Arbitrary<Choice>;
-  /** Runs the scenario and records its outcome in the history. No response of the service is an error here. */
+  /** Runs the scenario, and records its outcome in the history. Does not throw, whatever the service answers. */
   run(sim: Simulation, choice: Choice): Promise<void>;
-  /** Whether the scenario applies to this deployment. Default: always. */
+  /** Whether this deployment can run the scenario. Default: yes. */
   isPossible?(sim: Simulation): boolean;
 }
 
-export const aScenario = <Choice>(happening: Scenario<Choice>): Scenario<Choice> => happening;
+export const aScenario = <Choice>(scenario: Scenario<Choice>): Scenario<Choice> => scenario;

@@ -15,12 +15,12 @@ export interface SeparateStudio {
   readonly apiKeyId: string;
 }
 
-/** More than any clock is ahead, and less than the maximum. */
+/** Longer than any clock is ahead, and within the maximum. */
 const LIFETIME_DAYS = 365;
 
 const counts = new WeakMap<Simulation, number>();
 
-/** Creates such a studio through the CRM, with an owner and a key. */
+/** Creates a separate studio through the CRM, with an owner and a key. */
 export async function makeSeparateStudio(sim: Simulation, isTest = false): Promise<SeparateStudio> {
   const count = (counts.get(sim) ?? 0) + 1;
   counts.set(sim, count);
@@ -33,7 +33,7 @@ export async function makeSeparateStudio(sim: Simulation, isTest = false): Promi
   return { id, ...(await makeKey(sim, id)) };
 }
 
-/** Creates a key; if responses are lost, returns the last of several. */
+/** Creates a key. If responses are lost, it creates several, and returns the last. */
 export async function makeKey(
   sim: Simulation,
   studioId: string,
@@ -44,7 +44,7 @@ export async function makeKey(
     const expireTime = timestampFromMs(Date.now() + LIFETIME_DAYS * DAY_MS);
     return sim.crmAt(0).apiKeys.createApiKey({ ...request, expireTime }, CRM_TIMEOUT);
   };
-  // A core whose clock is far ahead or behind would refuse the expiry.
+  // A core would refuse the expiry if its clock were far ahead or behind.
   const outcome = await sim.inTurn(CLOCKS, () => definiteOutcome(sim, `a key of ${studioId} is made`, create));
   if ('refused' in outcome) throw new Error(`a key of ${studioId} is refused: ${outcome.refused}`);
   const { apiKey, secret } = outcome.answer;
@@ -54,7 +54,7 @@ export async function makeKey(
   return { apiKeyId, secret };
 }
 
-/** Returns a creation of a website server, the same for the same name. */
+/** Returns the data of a creation; the same for the same name. */
 export function separateLead(sim: Simulation, studioId: string, name: string, contact?: SentLead['contact']): SentLead {
   const idempotencyKey = sim.uuid('key', studioId, name);
   return {

@@ -9,7 +9,7 @@ import { aScenario } from './scenario.ts';
 
 const WATCH = '/leadintake.v1.LeadIntakeService/WatchLeadChanges';
 
-/** Makes consumers of the feed read nothing for long while an operator resends leads. */
+/** Adds consumers of the feed that read nothing for a while, in which an operator resends leads. */
 export const stallConsumers = aScenario({
   weight: 1,
   choice: fc.record({

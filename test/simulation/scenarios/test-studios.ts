@@ -15,7 +15,7 @@ const made = new WeakMap<Simulation, Set<string>>();
 /** Returns the ids of leads in test studios, which consumers of all studios never get. */
 export const testLeads = (sim: Simulation): ReadonlySet<string> => made.get(sim) ?? new Set();
 
-/** Uses a test studio: its leads reach a consumer that opted in, and go when the studio is emptied. */
+/** Uses a test studio. Its leads must reach a consumer that opted in, and be gone when the studio is emptied. */
 export const tryTestStudio = aScenario({
   weight: 2,
   choice: fc.record({ leads: fc.integer({ min: 1, max: 5 }), byCommand: fc.boolean(), core: fc.nat(1) }),
@@ -40,7 +40,7 @@ export const tryTestStudio = aScenario({
         sim.history.fail(`in ${studioId} a creation is not replayed`);
       const { contact: given, idempotencyKey } = lead(0);
       const contact = { value: { case: given.type, value: given.value } } as const;
-      const exported = await definiteOutcome(sim, `what is kept of a person in ${studioId} is exported`, () =>
+      const exported = await definiteOutcome(sim, `a person's data in ${studioId} is exported`, () =>
         Array.fromAsync(leads.exportContact({ studioId, contact }, CRM_TIMEOUT)),
       );
       const kept = 'answer' in exported ? exported.answer.slice(0, -1) : [];
@@ -63,7 +63,7 @@ export const tryTestStudio = aScenario({
       const list = () => leads.listLeads({ studioId, pageSize: 100, pageToken: '' }, CRM_TIMEOUT);
       const left = await definiteOutcome(sim, `the leads of ${studioId} are listed`, list);
       const rest = 'answer' in left ? left.answer.leads.map(({ id }) => id) : [left.refused];
-      // An attempt whose response was lost may have created it again.
+      // A lost attempt may have created a lead again.
       if (rest.length > 0 && !sim.isDisturbedSince(begin)) sim.history.fail(`the empty ${studioId} has ${rest}`);
       made.set(sim, new Set([...testLeads(sim), ...rest]));
       if (asked)

@@ -15,16 +15,16 @@ import { command } from './operations.ts';
 import { aScenario } from './scenario.ts';
 import { createSeparateLead, inShort, leadIdIn, makeSeparateStudio, separateLead } from './separate-studio.ts';
 
-/** Enough for several concurrent calls, and enough to exceed one poll of the feed. */
+/** Enough lines for several concurrent calls, and for more than one poll of the feed. */
 const LINES = 250;
 const THOUSANDS = 3000;
 
 const COLUMNS = ['displayName', 'email', 'stage'] as const;
 
 /**
- * Imports a file into a separate studio by a command that is killed and repeated: each line becomes one lead, except the one
- * whose contact has an open lead of the website. Then erases the website's lead, which was corrected, and one of the file by
- * commands that are killed, too: no answer, export or database file contains them. A later import writes the refused line,
+ * Imports a file into a separate studio by a command that is killed and repeated. Each line must become one lead, except the one
+ * whose contact has an open lead of the website. Then erases the website's lead, which was corrected, and one of the file, by
+ * commands that are killed, too. No answer, export or database file may contain them. A later import writes the refused line,
  * and not the erased one.
  */
 const makeTransfer = (lines: number) => ({
@@ -41,9 +41,9 @@ async function transfer(sim: Simulation, count: number, killedAfterMs: readonly 
   const { id: studioId } = studio;
   const expect = (result: unknown, expected: unknown, what: string) => {
     const [is, should] = [JSON.stringify(result), JSON.stringify(expected)];
-    if (is !== should) sim.history.fail(`in ${studioId}, into which leads are imported, ${what}: ${is}, not ${should}`);
+    if (is !== should) sim.history.fail(`import into ${studioId}, ${what}: ${is}, not ${should}`);
   };
-  const typed = (...words: readonly string[]) => repeated(sim, words, killedAfterMs);
+  const cli = (...words: readonly string[]) => repeat(sim, words, killedAfterMs);
   const makeEmail = (line: number) => ownContact(sim.personal, sim.uuid('contact', studioId, line));
   const sent = separateLead(sim, studioId, 'website', makeEmail(0));
   const ofWebsite = await createSeparateLead(sim, studio, sent);
@@ -58,7 +58,7 @@ async function transfer(sim: Simulation, count: number, killedAfterMs: readonly 
   const folder = mkdtempSync(join(tmpdir(), 'lead-intake-import-'));
   try {
     const file = join(folder, 'leads.csv');
-    // The second lead is closed, and has the contact of the first. The last line has an empty cell too many.
+    // The second lead is closed, and has the contact of the first. The last line has one empty cell too many.
     const lines = times(count, (line) => ({
       displayName: `Line ${line} ${sim.personal}`,
       email: makeEmail(line === 1 ? 0 : line).value,
@@ -67,26 +67,26 @@ async function transfer(sim: Simulation, count: number, killedAfterMs: readonly 
     const texts = lines.map((line) => COLUMNS.map((name) => line[name]).join());
     writeFileSync(file, `${[COLUMNS.join(), ...texts, 'one,a@b.example,new,'].join('\n')}\n`);
     const importing = async (path = file) => {
-      const { imported, alreadyThere, erased, refused } = JSON.parse(await typed('leads', 'import', studioId, path));
+      const { imported, alreadyThere, erased, refused } = JSON.parse(await cli('leads', 'import', studioId, path));
       return { there: imported + alreadyThere, erased, refused };
     };
     expect(await importing(), { there: count - 1, erased: 0, refused: 2 }, 'the import');
-    const exported = async () => leadsIn(await typed('leads', 'export', studioId));
+    const exported = async () => leadsIn(await cli('leads', 'export', studioId));
     const leads = await exported();
     const names = new Set(leads.map(({ displayName }) => displayName));
     expect([leads.length, names.size], [count, count], 'exported leads, and their names');
 
     const copy = join(folder, 'copy.csv');
-    writeFileSync(copy, await typed('leads', 'export', studioId));
+    writeFileSync(copy, await cli('leads', 'export', studioId));
     const ofFile = leads.find(({ displayName }) => displayName?.startsWith('Line 2 '))?.id ?? '';
     for (const leadId of [corrected.id, ofFile]) {
-      await typed('leads', 'erase', studioId, leadId);
+      await cli('leads', 'erase', studioId, leadId);
       sim.history.add({ kind: 'erased', party: 'operator', studioId, leadId, span: { begin: now(), end: now() } });
       const shown = await definiteAnswer(sim, studio.secret, { name: 'get', leadId });
       expect(inShort(shown), '404 integration_lead_not_found', `the erased lead ${leadId}`);
     }
     const isFile = isOnSqlite(sim);
-    // Waits for a running core, whose files are where they should be.
+    // In turn, because then a core is running, and its files are not moved away.
     const stored = isFile ? await sim.inTurn(MACHINE, async () => storedBytes(databaseFile(sim))) : '';
     expect(stored.includes(sent.note), false, 'whether the file still has the note of the erased lead');
     expect((await exported()).length, count - 2, 'exported leads after the erasure');
@@ -106,16 +106,16 @@ async function transfer(sim: Simulation, count: number, killedAfterMs: readonly 
   }
 }
 
-/** Returns the bytes of a database's log, and of its file without the fragments that only a vacuum clears. */
+/** Returns the bytes of a database's log and file, without the fragments that only a vacuum clears. */
 const storedBytes = (file: string): string =>
   [readFileSync(`${file}-wal`), withoutGaps(readFileSync(file))].map((bytes) => bytes.toString('latin1')).join('');
 
-/** Repeats a command, whose first runs are killed, until it ends by itself; returns its output. */
-async function repeated(sim: Simulation, words: readonly string[], killedAfterMs: readonly number[]): Promise<string> {
+/** Repeats a command, whose first runs are killed, until it ends by itself. Returns its output. */
+async function repeat(sim: Simulation, words: readonly string[], killedAfterMs: readonly number[]): Promise<string> {
   const kills = [...killedAfterMs];
   return untilDefinite(sim, words.slice(0, 2).join(' '), async () => {
     const { status, stdout } = await command(sim, words, kills.shift());
-    // An import with a refused line ends with status 1, and has printed its result.
+    // An import with a refused line prints its result, and ends with status 1.
     const isDone = status === 0 || (status === 1 && words[1] === 'import' && stdout !== '');
     return isDone ? stdout : undefined;
   });

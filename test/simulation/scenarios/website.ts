@@ -13,25 +13,23 @@ import { aScenario, type Scenario } from './scenario.ts';
 /** The number of idempotency keys that a studio's callers use. */
 const IDEMPOTENCY_KEYS = 60;
 
-/**
- * More requests than a small quota; how often and how long further ones follow; a pause longer than excuses; milliseconds.
- */
+/** More requests than a small quota; how often and how long more follow; a pause that outlasts the excuses of quotas; milliseconds. */
 const GREEDY_REQUESTS = 40;
-const ASKS_AGAIN_AFTER_MS = 20;
-const ASKS_FOR_MS = 4500;
+const REPEATS_AFTER_MS = 20;
+const REPEATS_FOR_MS = 4500;
 const RESTS_FOR_MS = 8000;
 
-/** The longest pause of a visitor between two actions, normally and during a disturbance, when responses tell little; milliseconds. */
+/** How long a visitor pauses at most between two actions, normally and during a disturbance; milliseconds. */
 const MAX_BETWEEN_MS = 25;
 const MAX_BETWEEN_DISTURBED_MS = 200;
 
 export const where = { url: fc.nat(2), key: mostlyFirst(3) };
 
-/** Selects the lead to create. */
+/** Chooses the lead to create. */
 export const leadChoice = fc.record({
   studio,
   idempotencyKey: fc.nat(IDEMPOTENCY_KEYS - 1),
-  /** A shared contact instead of the key's own; 0: the key's own. */
+  /** A shared contact instead of the usual one; 0: the usual one. */
   otherContact: fc.oneof({ weight: 9, arbitrary: fc.constant(0) }, { weight: 1, arbitrary: fc.nat(SHARED_CONTACTS) }),
   otherBody: fc.oneof({ weight: 9, arbitrary: fc.constant(0) }, { weight: 1, arbitrary: fc.nat(2) }),
   /** One of the studio's sources; 0: none; 3: one of another studio. */
@@ -40,7 +38,7 @@ export const leadChoice = fc.record({
 
 export type LeadChoice = typeof leadChoice extends fc.Arbitrary<infer Choice> ? Choice : never;
 
-/** Sends a creation as a website server, once or several times concurrently. */
+/** Sends a creation as a website server does, once or several times concurrently. */
 export const create = aScenario({
   weight: 20,
   choice: fc.record({ lead: leadChoice, times: fc.constantFrom(1, 1, 1, 1, 2, 5), ...where }),
@@ -72,7 +70,7 @@ export const get = aScenario({
   },
 });
 
-/** Lists all leads, page by page; then uses the last cursor in another studio, where it is invalid. */
+/** Lists all leads, page by page. Then uses the last cursor in another studio, which must refuse it. */
 export const list = aScenario({
   weight: 5,
   choice: fc.record({ studio, limit: fc.constantFrom(1, 3, 25, 100), other: fc.nat(STUDIOS - 1), ...where }),
@@ -94,8 +92,7 @@ export const list = aScenario({
     const query = `?cursor=${last}`;
     const operation = { name: 'list', walk: sim.newWalk(), page: 0, query } as const;
     const answer = await sendRequest(sim, foreign, chooseKey(foreign, 0).secret, one(sim.world.urls, url), operation);
-    if (answer?.status === 200)
-      sim.history.fail(`a cursor of ${known.id} is followed in ${foreign.id}: ${answer.text}`);
+    if (answer?.status === 200) sim.history.fail(`${foreign.id} accepts a cursor of ${known.id}: ${answer.text}`);
   },
 });
 
@@ -113,7 +110,7 @@ export const useFormerSecret = aScenario({
   },
 });
 
-/** Returns a former secret of a studio, or of another one, and that studio. */
+/** Returns a former secret of a studio, or else of another one, with that studio. */
 export function formerIn(sim: Simulation, index: number, which: number) {
   const known = [studioAt(sim, index), ...sim.studios].find((studio) => formerSecrets(sim, studio).length > 0);
   const secret = known && newest(formerSecrets(sim, known), which);
@@ -128,46 +125,46 @@ function formerSecrets(sim: Simulation, { keys }: KnownStudio): string[] {
     .filter((secret) => sim.listPuts(`secret ${secret}`).some(({ value }) => value === 'invalid'));
 }
 
-/** Sends requests until the quota is used up, and then until there is quota again. Meanwhile the studio's limit may be raised. */
+/** Sends requests until the quota is used up, and then until one is admitted again. The studio's limit may be raised meanwhile. */
 export const ignoreRetryAfter = aScenario({
   weight: 6,
   choice: fc.record({ studio, isRaised: fc.constantFrom(true, false, false), ...where }),
   async run(sim, { studio, isRaised, key, url }) {
     const known = studioAt(sim, studio);
     let { secret } = chooseKey(known, key);
-    const isLetIn = async () => {
+    const isAdmitted = async () => {
       const operation = { name: 'get', leadId: sim.uuid('unknown lead') } as const;
       return (await sendRequest(sim, known, secret, one(sim.world.urls, url), operation))?.status !== 429;
     };
-    for (let asked = 0; await isLetIn(); asked += 1) if (asked > GREEDY_REQUESTS) return;
+    for (let sent = 0; await isAdmitted(); sent += 1) if (sent > GREEDY_REQUESTS) return;
     if (isRaised) {
       await putRecord.run(sim, { studio, putting: { what: 'quota', value: '500000' }, which: 0, by: CRM });
       await changeKey.run(sim, { studio, action: 'create', key: 0, member: 0, scopes: 'both', by: CRM });
-      // A gateway learns of it with a key that it does not know yet.
+      // A gateway learns of the new limit when it looks up a new key.
       secret = chooseKey(known, 0).secret;
     }
-    const until = now() + ASKS_FOR_MS;
-    do await sleep(ASKS_AGAIN_AFTER_MS);
-    while (!(await isLetIn()) && now() < until);
+    const until = now() + REPEATS_FOR_MS;
+    do await sleep(REPEATS_AFTER_MS);
+    while (!(await isAdmitted()) && now() < until);
     await sleep(RESTS_FOR_MS);
-    await isLetIn();
+    await isAdmitted();
   },
 });
 
-/** Actions of visitors, each with parameters generated from a seed. */
+/** Actions of visitors, with the parameters that a seed chooses. */
 const ACTIONS = [
-  ...times(4, () => chosenFor(create)),
-  ...times(2, () => chosenFor(changeLead)),
-  chosenFor(get),
-  chosenFor(list),
+  ...times(4, () => withChosen(create)),
+  ...times(2, () => withChosen(changeLead)),
+  withChosen(get),
+  withChosen(list),
 ];
 
-function chosenFor<Choice>({ choice, run }: Scenario<Choice>): (sim: Simulation, seed: number) => Promise<void> {
+function withChosen<Choice>({ choice, run }: Scenario<Choice>): (sim: Simulation, seed: number) => Promise<void> {
   const arbitrary = fc.noBias(choice);
   return (sim, seed) => run(sim, fc.sample(arbitrary, { seed, numRuns: 1 })[0] as Choice);
 }
 
-/** Many visitors: the usual activity of website servers and the CRM for a while, despite disturbances. */
+/** Simulates visitors: the usual activity of website servers and the CRM for a while. */
 export const visitors = aScenario({
   weight: 6,
   choice: fc.record({ callers: fc.integer({ min: 1, max: 6 }), forMs: lasting(20, 4000), seed: fc.nat() }),
@@ -185,7 +182,7 @@ export const visitors = aScenario({
   },
 });
 
-/** Returns the body of a creation, the same for the same choice. */
+/** Returns the data of a creation; the same for the same choice. */
 export function makeLead(sim: Simulation, { id, sourceIds }: KnownStudio, choice: LeadChoice): SentLead {
   const idempotencyKey = sim.uuid('key', id, choice.idempotencyKey);
   const usual = choice.idempotencyKey % 3 === 0 ? undefined : choice.idempotencyKey % SHARED_CONTACTS;
@@ -194,7 +191,7 @@ export function makeLead(sim: Simulation, { id, sourceIds }: KnownStudio, choice
   const sourceId = [undefined, ...sourceIds, foreign][choice.source];
   return {
     idempotencyKey,
-    // Not in Unicode's composed form, because names are stored as typed.
+    // In Unicode's decomposed form, because names are stored as typed.
     displayName: `Jose\u0301 ${sim.personal} ${choice.otherBody === 1 ? 'II' : 'I'}`,
     contact: shared === undefined ? ownContact(sim.personal, idempotencyKey) : sharedContact(sim.personal, shared),
     ...(sourceId !== undefined && { sourceId }),
