@@ -221,7 +221,7 @@ export function apiKeyContract(opened: () => OpenedStore): void {
       await expectInBoth('active', null);
     });
 
-    test("a credential has the role of its last issuer, not of another studio's namesake", async () => {
+    test('a credential has the role of its last issuer, not of a namesake in another studio', async () => {
       await store.putStudio(aStudio({ id: 'studio-0' }), BY);
       await store.putMember(aMember({ studioId: 'studio-0', id: 'member-2', role: 'staff' }), BY);
       await store.putMember(aMember({ id: 'member-2', role: 'admin' }), BY);

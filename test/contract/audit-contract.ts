@@ -209,7 +209,7 @@ export function auditContract(opened: () => OpenedStore): void {
       await opened().fill({ keys: [small, ending, large], events: [ofStudio, ...ofKeys].flat() });
       const range = { start: NOW, end: plus(NOW, DAY_MS) };
       const added = { memberId: 'added', now: plus(NOW, 1) };
-      /** On MongoDB the first and the last of these move old events out of the studio's history. */
+      /** The additions left. On MongoDB the first and the last move old events out of the studio's history. */
       let additions = 4;
 
       async function walk(from: string | null) {

@@ -23,7 +23,7 @@ export function changeLeadStageContract(opened: () => OpenedStore): void {
   beforeEach(() => {
     store = opened().store;
   });
-  const { created, moved, revisionOf, everyLead } = actionsOn(() => store);
+  const { created, moved, findRevision, everyLead } = actionsOn(() => store);
 
   describe('changing stages', () => {
     test.each([...OPEN_STAGES, ...CLOSED_STAGES])(
@@ -36,7 +36,7 @@ export function changeLeadStageContract(opened: () => OpenedStore): void {
           const outcome = await moveLead(store, lead, to, { now: plus(before.updatedAt, 5) });
 
           const expected = { ...lead, stage: to, updatedAt: plus(before.updatedAt, 5) };
-          expect(outcome).toEqual({ kind: 'changed', lead: expected, revision: await revisionOf(lead) });
+          expect(outcome).toEqual({ kind: 'changed', lead: expected, revision: await findRevision(lead) });
           expect(await store.findLead(lead.studioId, lead.id)).toEqual(expected);
           const rival = aLead({ contact: lead.contact });
           expect(await store.createLead(rival, keysFor(rival))).toEqual(
@@ -53,7 +53,7 @@ export function changeLeadStageContract(opened: () => OpenedStore): void {
 
         const outcome = await moveLead(store, lead, stage, { now: plus(before.updatedAt, DAY_MS) });
 
-        expect(outcome).toEqual({ kind: 'unchanged', lead: before, revision: await revisionOf(lead) });
+        expect(outcome).toEqual({ kind: 'unchanged', lead: before, revision: await findRevision(lead) });
         expect(await store.findLead(lead.studioId, lead.id)).toEqual(before);
       }
     });
@@ -128,7 +128,7 @@ export function changeLeadStageContract(opened: () => OpenedStore): void {
       expect(outcomes).toContainEqual({
         kind: 'changed',
         lead: await store.findLead(lead.studioId, lead.id),
-        revision: await revisionOf(lead),
+        revision: await findRevision(lead),
       });
     });
 
@@ -150,7 +150,7 @@ export function updateLeadContract(opened: () => OpenedStore): void {
     beforeEach(() => {
       store = opened().store;
     });
-    const { created, moved, corrected, revisionOf } = actionsOn(() => store);
+    const { created, moved, corrected, findRevision } = actionsOn(() => store);
 
     const anEmail = (): Contact => ({ type: 'email', value: `${newId()}@example.org` });
 
@@ -181,7 +181,7 @@ export function updateLeadContract(opened: () => OpenedStore): void {
       const outcome = await correctLead(store, lead, correction, { now: plus(lead.updatedAt, 5) });
 
       const expected = { ...lead, ...correction, updatedAt: plus(lead.updatedAt, 5) };
-      expect(outcome).toEqual({ kind: 'changed', lead: expected, revision: await revisionOf(lead) });
+      expect(outcome).toEqual({ kind: 'changed', lead: expected, revision: await findRevision(lead) });
       expect(await found(lead)).toEqual(expected);
       expect((await store.listLeads(STUDIO_ID, null, 10)).records).toEqual([neighbour, expected]);
     });
@@ -189,7 +189,7 @@ export function updateLeadContract(opened: () => OpenedStore): void {
     test('an update to the current values writes nothing', async () => {
       const lead = await created(aLead({ note: 'same' }));
       const { displayName, contact, sourceId, note } = lead;
-      const revision = await revisionOf(lead);
+      const revision = await findRevision(lead);
 
       for (const correction of [{}, { note }, { displayName, contact: { ...contact }, sourceId, note }]) {
         expect(await correctLead(store, lead, correction)).toEqual({ kind: 'unchanged', lead, revision });

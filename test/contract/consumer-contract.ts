@@ -22,7 +22,7 @@ import {
   toAcknowledgement,
 } from './store-actions.ts';
 
-/** More leads than a database distributes in one call. */
+/** More leads than one call distributes. */
 const MORE_THAN_A_ROUND = 600;
 
 /** More leads than any other test creates. */
@@ -557,7 +557,7 @@ export function consumerContract(damages: readonly Damage[], opened: () => Opene
     });
 
     // @proves feed-1
-    test('a consumer learns the kind of a change that a poll does not reach behind a backlog', async () => {
+    test('a change that a poll does not reach behind a backlog still arrives with its kind', async () => {
       const relay = await consumer();
       const first = await created();
       await listChanges(relay);
@@ -565,20 +565,20 @@ export function consumerContract(damages: readonly Damage[], opened: () => Opene
       await opened().makeLeads(...backlog);
       const kind = { kind: 'stage-changed', time: plus(first.createdAt, 1e6) };
       await moveLead(store, first, 'contacted', { now: kind.time });
-      const told: LeadChange[] = [];
-      const hear = async () => {
+      const received: LeadChange[] = [];
+      const receive = async () => {
         const changes = await patiently(() => listChanges(relay));
-        told.push(...changes);
+        received.push(...changes);
         await acknowledge(relay, changes);
         return changes.length > 0;
       };
       const isOver = distributeOnePartACall();
-      await hear();
+      await receive();
       isOver();
       while (!(await store.distributeLeadChanges()));
-      while (await hear());
-      // Once, because equal revisions have equal contents.
-      const ofFirst = told.filter(({ lead }) => lead.id === first.id);
+      while (await receive());
+      // It comes once, because equal revisions have equal contents.
+      const ofFirst = received.filter(({ lead }) => lead.id === first.id);
       expect(ofFirst).toMatchObject([{ kinds: [{ kind: 'created' }, kind] }]);
     });
 
@@ -597,7 +597,7 @@ export function consumerContract(damages: readonly Damage[], opened: () => Opene
       expect(await settle(relay, before)).toMatchObject({ superseded: 1 });
       await acknowledge(relay, [sent]);
       expect(await listChanges(relay)).toEqual([]);
-      // The other consumer got the change before, so its acknowledgement counts.
+      // The resend does not concern the other consumer, so its acknowledgement still counts.
       const theirs = await listChanges(reporting);
       expect(theirs.map(({ kinds }) => kinds)).toEqual(others.map(({ kinds }) => kinds));
       await acknowledge(reporting, theirs);

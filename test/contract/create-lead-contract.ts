@@ -6,7 +6,7 @@ import { aContactKey, aLead, keysFor, NOW, plus, STUDIO_ID, times } from '../sup
 import type { OpenedStore } from './opened-store.ts';
 import { actionsOn, changesIn, describeThroughStores, toPublicForm } from './store-actions.ts';
 
-/** The promises of `createLead`, also for concurrent writes of one key or contact. */
+/** The promises of `createLead`, including concurrent writes of one key or contact. */
 export function createLeadContract(opened: () => OpenedStore): void {
   let store: Store;
   beforeEach(() => {
@@ -51,7 +51,7 @@ export function createLeadContract(opened: () => OpenedStore): void {
     });
 
     // @proves leads-43
-    test('a lead keeps the API key that created it when it is repeated, moved or corrected', async () => {
+    test('a lead keeps the API key that created it through a replay, a move and a correction', async () => {
       const lead = aLead({ apiKeyId: newId() });
       const keys = keysFor(lead);
       await created(lead, keys);

@@ -20,7 +20,7 @@ import { READS, WRITES } from './every-call.ts';
 import type { OpenedStore } from './opened-store.ts';
 import { actionsOn, keysIn, leadsIn, sourcesIn } from './store-actions.ts';
 
-/** The first `length` code points of a text. */
+/** Returns the first `length` code points of a text. */
 const cut = (text: string, length: number): string => [...text].slice(0, length).join('');
 
 /** The promises about stored text, reopening and closing. */
@@ -41,7 +41,7 @@ export function durabilityContract(opened: () => OpenedStore): void {
       for (const text of texts) {
         const contact = { type: 'phone', value: cut(text, BOUNDS.phone.max) } as const;
         const data = Object.fromEntries(ofLead.map((field) => [field, cut(text, BOUNDS[field].max)]));
-        // Closed, because some of the contacts compare equal.
+        // The leads are closed, because some of their contacts are equal.
         leads.push(await created(aLead({ ...data, contact, stage: 'lost' })));
       }
       const sources = names.map((name) => aLeadSource({ name }));

@@ -22,7 +22,7 @@ import {
 import { type Damage, type OpenedStore, tryEach } from './opened-store.ts';
 import { acknowledgeIn, actionsOn, changesIn, describeThroughStores } from './store-actions.ts';
 
-/** The promises of `createLead` about enquiries: what refused creations contain. */
+/** The promises of `createLead` about enquiries, which store the data of refused creations. */
 export function enquiryContract(damages: readonly Damage[], opened: () => OpenedStore): void {
   // @proves leads-32
   describe('enquiries', () => {
@@ -34,8 +34,8 @@ export function enquiryContract(damages: readonly Damage[], opened: () => Opened
     const { created, moved, corrected } = actionsOn(() => store);
 
     /** Sends another creation for the contact of a lead, with a new key unless one is given. */
-    const ask = (lead: Lead, said: Partial<Lead>, idempotencyKey = newId(), at = store, contactKeys?: string[]) => {
-      const again = { ...aLead({ studioId: lead.studioId, contact: lead.contact }), ...said };
+    const ask = (lead: Lead, data: Partial<Lead>, idempotencyKey = newId(), at = store, contactKeys?: string[]) => {
+      const again = { ...aLead({ studioId: lead.studioId, contact: lead.contact }), ...data };
       const keys = keysFor(again, { idempotencyKey, ...(contactKeys && { contactKeys }) });
       return at.createLead(again, keys, { keepsEnquiry: true });
     };
@@ -170,7 +170,7 @@ export function enquiryContract(damages: readonly Damage[], opened: () => Opened
       const keys = times(MAX_ENQUIRIES + 5, () => newId());
       const seen = new Map<string, string | undefined>();
       for (const [index, key] of keys.entries()) {
-        // All at one time, so that neither order nor time tells them apart.
+        // All have one time, so that times do not tell them apart.
         await refused(lead, { note: `${index}`, createdAt: NOW }, key);
         if (index % 10 !== 9 && index < MAX_ENQUIRIES - 1) continue;
         const kept = await listEnquiries(lead);

@@ -42,7 +42,7 @@ const BY_NAME: Record<string, readonly string[]> = {
   timeoutMS: ['0', '1'],
 };
 
-/** Options that need each other. */
+/** Options that are valid only together. */
 const TOGETHER = [
   'readPreference=secondary&maxStalenessSeconds=90',
   'readPreference=nearest&readPreferenceTags=dc:ny&readPreferenceTags=',
@@ -53,7 +53,7 @@ const SINGLE = Object.entries(KNOWN).flatMap(([name, { type = '' }]) =>
   (BY_NAME[name] ?? BY_TYPE[type] ?? ['1', 'true', 'x']).map((value) => `${name}=${value}`),
 );
 
-/** Options that the driver accepts, each alone and with a direct connection. */
+/** The options that the driver accepts, alone and with a direct connection. */
 const accepted = [...SINGLE, ...TOGETHER]
   .flatMap((option) =>
     option.startsWith('directConnection=') ? [option] : [option, `directConnection=true&${option}`],
@@ -62,7 +62,7 @@ const accepted = [...SINGLE, ...TOGETHER]
 
 // @proves crashes-32
 describe('whatever the address says', () => {
-  // The driver warns about options that it will drop.
+  // The driver warns about deprecated options.
   beforeAll(() => {
     vi.spyOn(process, 'emitWarning').mockImplementation(() => {});
   });

@@ -9,10 +9,10 @@ import { openedStore, untilChecked } from '../support/patience.ts';
 import { startProxy, type TcpProxy } from '../tools/tcp-proxy.ts';
 import { aReplacement, moveLead } from './store-actions.ts';
 
-/** Between a call's deadline, 4 s, and the 20 s or more that these calls take without one. */
+/** More than a call's deadline of 4 s, and less than the 20 s that these calls take without one. */
 const MAX_CALL_MS = 10_000;
 
-/** Shorter than the allowed silence of the database, so that no single step of a call is too slow. */
+/** Less than the database may be silent, so that no single step of a call is too slow. */
 const LATE_MS = 1200;
 
 describeWithMongoServer('the deadline of a call to MongoDB', () => {
@@ -61,7 +61,7 @@ describeWithMongoServer('the deadline of a call to MongoDB', () => {
 
     await Promise.all(Object.entries(calls).map(([name, call]) => expectUnavailable(call(), name)));
 
-    // Each call had several steps, so it was not ended by the silence of one.
+    // Each call had several steps, so no single silence ended it.
     expect(proxy.lost()).toBeGreaterThan(Object.keys(calls).length);
   });
 

@@ -16,7 +16,7 @@ import { openedStore } from '../support/patience.ts';
 import { correctLead, moveLead } from './store-actions.ts';
 
 describeWithMongo('the indexes in MongoDB', (mongoUrl) => {
-  /** Creates a database: its address, a direct connection, and a way to open stores on it. */
+  /** Creates a database. Returns its address, a direct connection, and a function that opens a store on it. */
   async function aDatabase() {
     const url = new URL(`/test-${randomUUID()}`, mongoUrl()).href;
     const client = await new MongoClient(url).connect();
@@ -95,7 +95,7 @@ describeWithMongo('the indexes in MongoDB', (mongoUrl) => {
     },
   );
 
-  /** Replaces a unique index by one that is not. */
+  /** Replaces a unique index by one that is not unique. */
   async function replaceIndex(
     collection: Pick<Collection, 'dropIndex' | 'createIndex'>,
     name: string,
@@ -260,7 +260,7 @@ describe('an index as MongoDB lists it', () => {
     ['hidden', listing({ hidden: true }), 'is hidden'],
     ['with a collation', listing({ collation: { locale: 'en', strength: 1 } }), 'has a collation'],
     ['with a TTL', listing({ expireAfterSeconds: 60 }), 'has a TTL'],
-    // It does not prevent duplicates until it is built.
+    // An index does not prevent duplicates until it is built.
     ['not built yet', { spec: listing({}), buildUUID: new UUID() }, 'is being built'],
   ])('an index does not count when it is %s', async (_what, listed, fault) => {
     expect(await collectFaults(listed)).toEqual([expect.stringContaining(fault)]);

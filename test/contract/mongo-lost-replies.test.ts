@@ -32,7 +32,7 @@ describeWithMongo('a change in MongoDB whose reply is lost', (mongoUrl) => {
     const name = `test-${randomUUID()}`;
     const { host } = new URL(mongoUrl());
     url = (port) => `mongodb://${port === undefined ? host : `127.0.0.1:${port}`}/${name}`;
-    // One after the other, because building an index twice at once may deadlock the database.
+    // Opened one after another, because two concurrent builds of an index may deadlock the database.
     other = await openedStore(url());
     store = await openedStore(url(proxy.port));
     onTestFinished(async () => {
@@ -130,7 +130,7 @@ describeWithMongo('a change in MongoDB whose reply is lost', (mongoUrl) => {
       of: isWrite,
       meanwhile: async () => {
         await other.removeMember(STUDIO_ID, 'member-1', BY);
-        // Simulates that many changes of other members.
+        // Simulates as many changes of other members as the bound allows.
         await withStudios((studios) =>
           studios.updateOne({ _id: STUDIO_ID }, { $set: { appliedRequests: identities() } }),
         );

@@ -34,7 +34,7 @@ import { describeWithMongo } from '../support/mongodb.ts';
 import { testSize } from '../tools/test-size.ts';
 import { aReplacement, moveLead, toAcknowledgement } from './store-actions.ts';
 
-/** Enough for a scan of a collection, or of one studio, to show in the plan. */
+/** Enough records to show in the plan when it scans a collection or a studio. */
 const STUDIOS = testSize('PLANNED_STUDIOS', { usual: 100, soak: 5000 });
 const BUSY_STUDIOS = 4;
 const LEADS_PER_BUSY_STUDIO = testSize('PLANNED_LEADS', { usual: 1000, soak: 250_000 });
@@ -44,7 +44,7 @@ const STUDIOS_WITH_KEYS = 100;
 const LIVE_KEYS = 10;
 const REVOKED_KEYS = 10;
 
-/** The usual page size. One more lead is read, to know whether another page follows. */
+/** The usual page size. The store reads one more lead, which tells whether another page follows. */
 const PAGE = 25;
 
 /** The time between two changes of leads. */
@@ -86,7 +86,7 @@ describeWithMongo('MongoDB query plans', (mongoUrl) => {
   let mostUpdates = 0;
 
   const database = () => client.db();
-  // Writes without the product's deadline: on a busy machine a thousand inserts may take longer.
+  // Writes directly, because on a busy machine a thousand inserts may exceed the product's deadline.
   const leads = () => database().collection<LeadDocument>('leads');
   const lead = aLead();
   const leadKeys = keysFor(lead);
@@ -180,7 +180,7 @@ describeWithMongo('MongoDB query plans', (mongoUrl) => {
   }
 
   const { studioId, id: leadId, contact } = lead;
-  /** A call for each shape of a query, with the index that each query must use and how much it may examine. */
+  /** Calls that send each shape of query, with the index that each query must use and how much it may examine. */
   const calls: Record<string, readonly [by: string[], atMost: number, call: () => Promise<unknown>]> = {
     'a creation for a contact with an open lead': [
       ['idempotencyKey', 'openContact', 'idempotencyKey'],
@@ -332,7 +332,7 @@ describeWithMongo('MongoDB query plans', (mongoUrl) => {
       if (next) await store[read](dense, next, PAGE, filter);
       const queries = [...sent];
       const matches = await Promise.all(queries.map((query) => leads().countDocuments(query.filter)));
-      // Only the first query does not know yet where they are.
+      // Later queries start where the first one found the leads.
       const [, second = 0] = matches.toSorted((one, other) => other - one);
       expect(second, JSON.stringify(filter)).toBeLessThanOrEqual(count / 2);
       expect(queries.length).toBeLessThanOrEqual(30);
@@ -395,7 +395,7 @@ function findPlan(explained: Document): Plan {
   };
 }
 
-/** DocumentDB can also scan an index of a whole collection; then its condition has only the collection. */
+/** DocumentDB may scan the index of a whole collection; then its condition names only the collection. */
 function isWholeCollection(step: Document): boolean {
   const condition: string | undefined = step['Index Cond'];
   return condition !== undefined && !/\b(?:document|object_id)\b/.test(condition);

@@ -11,7 +11,7 @@ const FAILURES: Record<string, Document> = {
     ...{ ok: 1, n: 1, nModified: 1 },
     writeConcernError: { code: 64, codeName: 'WriteConcernTimeout', errmsg: 'waiting for replication timed out' },
   },
-  'a majority that is not there': {
+  'a majority that does not exist': {
     ...{ ok: 1, n: 0, nModified: 0 },
     writeConcernError: { code: 100, codeName: 'UnsatisfiableWriteConcern', errmsg: 'not enough members' },
   },

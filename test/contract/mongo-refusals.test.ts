@@ -33,24 +33,24 @@ const PASSING = [
 const TOO_LARGE = [10334, 285999133];
 
 /** Codes that may concern only one document. */
-const OF_DOCUMENT = [2, ...TOO_LARGE];
+const DOCUMENT_CODES = [2, ...TOO_LARGE];
 
 /** Commands that read and write no documents. */
 const ABOUT_SERVER = /^(?:ping|endSessions|listIndexes|createIndexes|killCursors)$/;
 
-/** Methods that retry their writes; reads distribute, so they write, too. Callers retry the others within a minute. */
+/** Methods that retry their writes. Some reads distribute, so they write, too. Callers retry the others within a minute. */
 const REPEATED = [...WRITES, ...READS].filter(({ name }) => !/^(?:check|recordApiKeyUse|putRetentionTime)$/.test(name));
 
 /** Personal data that no error may contain. */
 const SECRET = 'Ada Lovelace';
 
-/** More than any call needs, even if its driver repeats each command. */
+/** More commands than any call needs, even if the driver repeats each of them. */
 const MAX_COMMANDS = 60;
 
 // @proves crashes-21 mongodb-12 mongodb-13
 describe.each([
   { server: 'a single server', isReplicaSet: false, methods: ['createLead', 'changeLeadStage', 'putMember'] },
-  // Its driver retries some commands itself.
+  // For a replica set, the driver retries some commands itself.
   {
     server: 'a replica set',
     isReplicaSet: true,
@@ -125,9 +125,9 @@ describe.each([
   describe.each(methods)('%s', (method) => {
     const { call } = WRITES.find(({ name }) => name === method) as (typeof WRITES)[number];
     const write = method.startsWith('create') ? 'insert' : 'update';
-    // Every error is tried with a method that repeats a write and with one that looks first.
+    // Two methods try every error: one repeats its write, and one reads first.
     const isTriedWithAll = isReplicaSet && (method === 'createLead' || method === 'changeLeadStage');
-    /** A creation whose insert is refused must not find a lead. */
+    /** Forgets earlier commands, and lets a creation find no lead: it inserts one, and the insert is refused. */
     const prepare = () => {
       if (method === 'createLead') documents = { ...documents, leads: [] };
       fake.commands.length = 0;
@@ -136,8 +136,8 @@ describe.each([
     test.each(Object.entries(isTriedWithAll ? DEFINITE : { Unauthorized: 13, BSONObjectTooLarge: 10334 }))(
       'a definite error is not retried, and the refusal names it: %s (%i)',
       async (codeName, code) => {
-        // A resend skips a lead whose document is refused, which some codes mean for a single write.
-        const isOfDocument = method === 'resendLeads' && OF_DOCUMENT.includes(code);
+        // Some codes concern a single document; then a resend skips that lead.
+        const isOfDocument = method === 'resendLeads' && DOCUMENT_CODES.includes(code);
         for (const error of [refusal(code, codeName), ...(isOfDocument ? [] : [writeError(code)])]) {
           prepare();
           reply = (command) => (findName(command) === write ? error : undefined);
@@ -149,7 +149,7 @@ describe.each([
           if ('codeName' in error) expect(thrown.message).toContain(codeName);
           expect(readText(thrown)).not.toContain(SECRET);
           if (method !== 'putStudio' || !TOO_LARGE.includes(code)) expect(replacements()).toHaveLength(0);
-          // Only removing a list that has grown may make room.
+          // A put of a studio may make room by removing its history.
           expect(sent(write).length).toBeLessThanOrEqual(TOO_LARGE.includes(code) && method === 'putStudio' ? 3 : 1);
           expect(ofDocuments().length).toBeLessThanOrEqual(6);
         }
@@ -190,7 +190,7 @@ describe.each([
       expect(ofDocuments().length).toBeLessThanOrEqual(MAX_COMMANDS);
     });
 
-    test('a write that may not read fails without a retry', async () => {
+    test('a write fails without a retry if its role may not read', async () => {
       prepare();
       reply = (command) => (findName(command) === 'find' ? refusal(13, 'Unauthorized') : undefined);
 
@@ -216,7 +216,7 @@ describe.each([
           if (!WRITING.test(findName(command))) return undefined;
           writes += 1;
           if (writes > 1) return undefined;
-          // One of several inserts may be refused for another reason.
+          // Several inserts may fail for different reasons.
           return command.documents?.length > 1 ? writeError(11000, 16908292) : error;
         };
         expect(await findOutcome(call)).toBe('done');
@@ -253,7 +253,7 @@ describe.each([
     expect(replacements()).toHaveLength(1);
   });
 
-  /** The updates that replace or remove a history. */
+  /** Returns the updates that replace or remove a history. */
   const replacements = () =>
     sent('update').filter(({ updates }) => updates[0].u.$set?.history !== undefined || updates[0].u.$unset?.history);
 });
@@ -271,7 +271,7 @@ const writeError = (...codes: number[]): Document => ({
   writeErrors: codes.map((code, index) => ({ index, code, errmsg: `not for ${SECRET}` })),
 });
 
-/** The messages of an error and its causes. */
+/** Returns the messages of an error and its causes. */
 function readText(error: unknown): string {
   return error instanceof Error ? `${error.message} ${readText(error.cause)}` : '';
 }

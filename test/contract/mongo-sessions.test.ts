@@ -54,7 +54,7 @@ describe('after a reply of a replica set', () => {
   test('a read from a new primary is no older than its log, whatever other cores were told', async () => {
     const { fake, store } = await aStoreOnAFake();
     const afterTimes = () => reads(fake.commands).map(({ readConcern }) => readConcern.afterClusterTime);
-    /** Only its `hello` has the time of its log; commands return an older one. */
+    /** Elects the member. Only its `hello` has the time of its log; commands return an older one. */
     const elect = (seconds: number) => {
       const electionId = new BSON.ObjectId(seconds.toString(16).padStart(24, '0'));
       fake.hello = { ...PRIMARY, electionId, ...timesAt(at(seconds)) };
@@ -69,7 +69,7 @@ describe('after a reply of a replica set', () => {
     expect(await store.findStudio('a')).toBeNull();
     expect(afterTimes()).toEqual([undefined, at(1000)]);
 
-    // Elected again, without this core ever seeing no primary.
+    // It is elected again, and this core sees no time without a primary.
     elect(2000);
     await expect.poll(() => store.findStudio('a').then(() => afterTimes().at(-1))).toEqual(at(2000));
   });
@@ -93,7 +93,7 @@ describe('after a reply of a replica set', () => {
     fake.operationTime = at(1000);
     await store.findStudio('a');
 
-    // Another cluster behind the same address, such as a restored backup.
+    // A restored backup is another cluster behind the same address.
     fake.operationTime = undefined;
     fake.answer = ({ $clusterTime, readConcern }) =>
       $clusterTime || readConcern?.afterClusterTime ? refusal(211, 'KeyNotFound') : undefined;

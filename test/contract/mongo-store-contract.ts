@@ -140,7 +140,7 @@ function findId(kind: Damage['kind'], { studioId, id }: { readonly studioId: str
 }
 
 /**
- * The store contract on MongoDB, with tests of what only its documents can contain.
+ * Runs the store contract on MongoDB, and tests what only MongoDB has.
  *
  * @param toUrl returns the address of a database by its name
  */
@@ -213,7 +213,7 @@ export function mongoStoreContract(toUrl: (database: string) => string, extent: 
       await fillDocument(studios as unknown as Collection<Document>, { _id: studioId });
     }
 
-    // A busy server may take longer for such a document than a call's deadline.
+    // With such a document, a busy server may exceed a call's deadline.
     const suspend = () => patiently(() => store.putStudio(aStudio({ status: 'suspended' }), BY));
     const found = () => patiently(() => store.findStudio(studioId));
 
@@ -329,7 +329,7 @@ export function mongoStoreContract(toUrl: (database: string) => string, extent: 
     const reported: UnreadableRecord[] = [];
     const another = () => open((record) => reported.push(record));
     const store = await sharedStore((record) => reported.push(record));
-    /** Consumers are elements of one document. */
+    /** Overwrites a field of a consumer, which is an element of the one document of all consumers. */
     async function damageConsumer(name: string, field: string, value: unknown): Promise<void> {
       const feed = client.db().collection<ConsumersDocument>('feed');
       const { list = [] } = (await feed.findOne({ _id: 'consumers' })) ?? {};
@@ -429,21 +429,21 @@ export function mongoStoreContract(toUrl: (database: string) => string, extent: 
     const connection = await connect(toUrl(name));
     onTestFinished(connection.close);
     let meanwhile: (() => Promise<unknown>) | undefined;
-    /** Others act once, before the first call of the method. */
-    const goOn = async () => {
-      const now = meanwhile;
+    /** Lets the other core act once, before the first call of the method. */
+    const interrupt = async () => {
+      const action = meanwhile;
       meanwhile = undefined;
-      await now?.();
+      await action?.();
     };
     const interrupted = new Proxy(connection[collection], {
       get(target, property) {
         const called = Reflect.get(target, property) as (...args: unknown[]) => unknown;
         if (property !== method) return called;
-        if (method !== 'find') return (...args: unknown[]) => goOn().then(() => called.apply(target, args));
+        if (method !== 'find') return (...args: unknown[]) => interrupt().then(() => called.apply(target, args));
         return (...args: [filter: unknown, options: FindOptions]) => {
           const cursor = called.apply(target, args) as { toArray(): Promise<unknown> };
-          // Changes are read in an order, the leads of deliveries in none.
-          return args[1].sort ? cursor : { toArray: () => goOn().then(() => cursor.toArray()) };
+          // Only reads of changes are sorted, and those of deliveries' leads are not.
+          return args[1].sort ? cursor : { toArray: () => interrupt().then(() => cursor.toArray()) };
         };
       },
     });
@@ -592,7 +592,7 @@ export function mongoStoreContract(toUrl: (database: string) => string, extent: 
     );
   });
 
-  // A core may add one for a lead that another core is deleting.
+  // A core may add a delivery of a lead that another core is deleting.
   test('a delivery whose lead is gone disappears with the next poll', async () => {
     const { open, dispose } = aDatabase();
     onTestFinished(dispose);

@@ -23,7 +23,7 @@ import { patiently } from '../support/patience.ts';
 import type { Damage, OpenedStore } from './opened-store.ts';
 import { changesIn, toAcknowledgement } from './store-actions.ts';
 
-/** More odd records than a page of LIMIT reads, and enough to need several reads where paging is proven elsewhere. */
+/** More odd records than a call with LIMIT reads; and enough for several reads, where other tests prove paging. */
 const ODD = 1100;
 const SOME_ODD = 150;
 
@@ -45,7 +45,7 @@ type ListMethod = {
   [Name in keyof Store]: true extends HasList<Awaited<ReturnType<Store[Name]>>> ? Name : never;
 }[keyof Store];
 
-/** Two readable leads of one contact, before and after many unreadable ones. */
+/** Two readable leads of one contact, with many unreadable ones before, between and after them. */
 interface Leads {
   readonly store: Store;
   readonly good: readonly [Lead, Lead];
@@ -94,7 +94,7 @@ const paged = <Item>(
   },
 });
 
-/** How list methods, and some others, get past odd records. The remaining methods concern single records. */
+/** How list methods, and some others, get past odd records. All other methods concern single records. */
 const ODD_CASES: { readonly [Name in ListMethod]: OddCase } & { readonly [Name in keyof Store]?: OddCase } = {
   listLeads: paged((store, before, limit) => store.listLeads(STUDIO_ID, before, limit), toId),
   listPublicLeads: paged(
@@ -266,7 +266,7 @@ function manyEvents(ofEach = 10) {
   return { keys, events: events.toSorted((a, b) => a.time.getTime() - b.time.getTime()) };
 }
 
-/** Many records: odd ones hide no others, and every page is bounded. Lists without pages have other suites. */
+/** The promises about many odd records: they hide no others, and every page is bounded. */
 export function oddRecordsContract(damages: readonly Damage[], opened: () => OpenedStore, isWhole: boolean): void {
   const cases = Object.entries<OddCase>(ODD_CASES).map(([name, each]) => ({ name, ...each }));
 
@@ -293,7 +293,7 @@ export function oddRecordsContract(damages: readonly Damage[], opened: () => Ope
     test('many unreadable leads before, between and after others hide none of them', async () => {
       const { store } = opened();
       await store.putStudio(aStudio(), BY);
-      // Created at one moment, so that only their ids differ in order.
+      // The odd leads and the last are created at one moment, so that only their ids tell their order.
       const ofContact = (createdAt: Date) => aLead({ contact, stage: 'lost', createdAt });
       const first = ofContact(plus(NOW, -1));
       const odd = times(isWhole ? ODD : SOME_ODD, () => ofContact(NOW));

@@ -21,7 +21,7 @@ export interface OpenedStore {
   readonly databaseUrl: string;
   /** Inserts records directly, ignoring limits: keys that hold no slot, and events of the studio and its keys. */
   fill(content: Content): Promise<void>;
-  /** Inserts leads as the store creates them, without waiting for each other. */
+  /** Inserts leads concurrently, as the store creates them. */
   makeLeads(...leads: readonly Lead[]): Promise<void>;
   /** Inserts active studios directly into the database, with any ids. */
   makeStudios(...ids: readonly string[]): Promise<void>;
@@ -65,7 +65,7 @@ export interface Damage {
   readonly value: unknown;
 }
 
-/** Tries each damage of some kinds in its own studio with the usual member. An error names the damage. */
+/** Tries each damage of some kinds, in a studio of its own that has the usual member. An error names the damage. */
 export async function tryEach(
   { store }: OpenedStore,
   damages: readonly Damage[],

@@ -24,7 +24,7 @@ import {
 
 /** Opens the quotas of one adapter. */
 export interface QuotaOpener {
-  /** Opens a quota; the keys of the tests are new to it. The suite closes it. */
+  /** Opens a quota that has counted nothing for the keys of the tests. The suite closes it. */
   open(windowSeconds: number): Promise<Quota>;
   /** The number of quotas that share their counters, like gateways. */
   readonly gateways: number;
@@ -51,14 +51,14 @@ export function quotaContract(name: string, opener: QuotaOpener): void {
     const opened = async (limit: number, windowSeconds?: number): Promise<QuotaOfKeys> =>
       quotaOfKeys(await openedQuota(windowSeconds), limit);
 
-    /** Makes requests one after the other. */
+    /** Makes requests one after another. */
     async function consumed(quota: QuotaOfKeys, apiKeyId: string, count: number): Promise<QuotaDecision[]> {
       const decisions: QuotaDecision[] = [];
       for (let index = 0; index < count; index += 1) decisions.push(await quota.consume(apiKeyId));
       return decisions;
     }
 
-    /** A key used at several gateways in turn, with its own clock and a log of decisions. */
+    /** Returns a key that is used at all gateways in turn, with a clock and a log of the decisions. */
     async function keyUsedInTurn(policy: KeyPolicy) {
       const quotas = (await Promise.all(times(gateways, () => open(policy.windowSeconds)))).map((quota) =>
         quotaOfKeys(quota, policy.limit),
@@ -97,7 +97,7 @@ export function quotaContract(name: string, opener: QuotaOpener): void {
         fc.asyncProperty(aPolicy, pauses, async (policy, pausesMs) => {
           const key = await keyUsedInTurn(policy);
           for (const [index, pauseMs] of pausesMs.entries()) {
-            // Some requests have already waited.
+            // Some requests have waited before, and have less patience left.
             await key.use(index % 3 === 0 ? pauseMs / 2 : MAX_HOLD_MS);
             await key.pass(pauseMs);
           }
@@ -150,7 +150,7 @@ export function quotaContract(name: string, opener: QuotaOpener): void {
             const ms = Math.max(0, Math.floor(at - now()));
             await pass(bearer, ms);
             passedMs += ms;
-            // Asks a gateway that was started since.
+            // Sometimes asks a gateway that has started since.
             const asked = gateways > 1 && moment % 5 === 4 ? await openedQuota(5) : quota;
             const sentAt = now();
             const again = await asked.consume(bearer, limitsAt(moment), MAX_HOLD_MS);
@@ -272,14 +272,14 @@ export function quotaContract(name: string, opener: QuotaOpener): void {
     // @proves quota-2
     describe('a studio with a limit', () => {
       const LIMITS = { key: 3, studio: 5 };
-      const aKeyOf = (studioId: string) => ({ apiKeyId: newId(), studioId });
+      const aKeyIn = (studioId: string) => ({ apiKeyId: newId(), studioId });
       const selectAdmitted = (decisions: readonly QuotaDecision[]) => decisions.filter(({ admitted }) => admitted);
 
       // @proves bounds-28
       test("a studio's twenty keys share its limit under any number of concurrent requests", async () => {
         const quotas = await Promise.all(times(gateways, () => openedQuota()));
         const studioId = newId();
-        const keys = times(20, () => aKeyOf(studioId));
+        const keys = times(20, () => aKeyIn(studioId));
         const limits = { key: 10, studio: 47 };
 
         const decisions = await Promise.all(
@@ -293,7 +293,7 @@ export function quotaContract(name: string, opener: QuotaOpener): void {
       test('the studio is reported when it has fewer requests left than the key, otherwise the key', async () => {
         const quota = await openedQuota();
         const studioId = newId();
-        const [one, other] = [aKeyOf(studioId), aKeyOf(studioId)];
+        const [one, other] = [aKeyIn(studioId), aKeyIn(studioId)];
         const consumed = async (bearer: QuotaCaller) => {
           const { admitted, owner, limit, remaining } = await quota.consume(bearer, LIMITS);
           return [admitted, owner, limit, remaining];
@@ -306,21 +306,21 @@ export function quotaContract(name: string, opener: QuotaOpener): void {
         expect(await consumed(one)).toEqual([false, 'key', 3, 0]);
         expect(await consumed(other)).toEqual([true, 'studio', 5, 0]);
         expect(await consumed(other)).toEqual([false, 'studio', 5, 0]);
-        expect(await consumed(aKeyOf(studioId))).toEqual([false, 'studio', 5, 0]);
-        expect(await consumed(aKeyOf(newId()))).toEqual([true, 'key', 3, 2]);
+        expect(await consumed(aKeyIn(studioId))).toEqual([false, 'studio', 5, 0]);
+        expect(await consumed(aKeyIn(newId()))).toEqual([true, 'key', 3, 2]);
       });
 
       test('a request refused by the studio or the key does not count for the other', async () => {
         const quota = await openedQuota();
         const studioId = newId();
-        const [one, other] = [aKeyOf(studioId), aKeyOf(studioId)];
+        const [one, other] = [aKeyIn(studioId), aKeyIn(studioId)];
         await Promise.all(times(20, () => quota.consume(one, LIMITS)));
         await pass(one, 4000);
 
         const ofOther = await Promise.all(times(20, () => quota.consume(other, LIMITS)));
 
         expect(selectAdmitted(ofOther)).toHaveLength(2);
-        // The studio's window ends before the key's, which did not count the requests that the studio refused.
+        // The studio's window ends first. The key's has not counted the requests that the studio refused.
         await pass(one, 57_000);
         expect(await quota.consume(other, LIMITS)).toMatchObject({ admitted: true, owner: 'key', remaining: 0 });
       });
@@ -328,7 +328,7 @@ export function quotaContract(name: string, opener: QuotaOpener): void {
       test('when both windows refuse, the longer refusal is reported and applies', async () => {
         const quota = await openedQuota(10);
         const studioId = newId();
-        const [early, late] = [aKeyOf(studioId), aKeyOf(studioId)];
+        const [early, late] = [aKeyIn(studioId), aKeyIn(studioId)];
         const limits = { key: 1, studio: 2 };
         await quota.consume(early, limits);
         await pass(early, 4000);
@@ -339,16 +339,16 @@ export function quotaContract(name: string, opener: QuotaOpener): void {
 
         expect({ admitted, owner }).toEqual({ admitted: false, owner: 'key' });
         expect(resetSeconds).toBeGreaterThan(6);
-        expect(await quota.consume(aKeyOf(studioId), limits)).toMatchObject({ admitted: false, owner: 'studio' });
+        expect(await quota.consume(aKeyIn(studioId), limits)).toMatchObject({ admitted: false, owner: 'studio' });
         await pass(late, 7000);
         expect(await quota.consume(late, limits)).toMatchObject({ admitted: false, owner: 'key' });
-        expect(await quota.consume(aKeyOf(studioId), limits)).toMatchObject({ admitted: true });
+        expect(await quota.consume(aKeyIn(studioId), limits)).toMatchObject({ admitted: true });
       });
 
       test('a studio gets no refund for a request that it did not count', async () => {
         const quota = await openedQuota();
         const studioId = newId();
-        const [one, other] = [aKeyOf(studioId), aKeyOf(studioId)];
+        const [one, other] = [aKeyIn(studioId), aKeyIn(studioId)];
         await quota.consume(other, { key: 9, studio: 2 });
         const { windows } = await quota.consume(one, { key: 9, studio: undefined });
 
@@ -360,7 +360,7 @@ export function quotaContract(name: string, opener: QuotaOpener): void {
 
       test('a higher, lower or removed studio limit applies immediately', async () => {
         const quota = await openedQuota();
-        const bearer = aKeyOf(newId());
+        const bearer = aKeyIn(newId());
         for (let count = 0; count < 4; count += 1) await quota.consume(bearer, { key: 100, studio: 10 });
 
         expect(await quota.consume(bearer, { key: 100, studio: 6 })).toMatchObject({ owner: 'studio', remaining: 1 });
@@ -398,9 +398,9 @@ export function quotaContract(name: string, opener: QuotaOpener): void {
 }
 
 /**
- * Opens, uses and closes a quota in another process, and returns its output once it has ended by itself.
+ * Opens, uses and closes a quota in another process. Returns the output when that process has ended by itself.
  *
- * @throws Error when something keeps the process alive, or it fails
+ * @throws Error if the process fails, or something keeps it alive
  */
 export async function processWithClosedQuota(redisUrl: string | undefined, isCluster: boolean): Promise<string> {
   const script = `

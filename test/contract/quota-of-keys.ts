@@ -30,7 +30,7 @@ export const quotaOfKeys = (quota: Quota, limit: number): QuotaOfKeys => ({
   close: () => quota.close(),
 });
 
-/** The bearer of a key that is the only one of its studio. */
+/** Returns the bearer of a key that is the only one of its studio. */
 export const aBearer = (apiKeyId: string) => ({ apiKeyId, studioId: `studio-of-${apiKeyId}` });
 
 /** A decision and the times before and after it; milliseconds. */
@@ -44,15 +44,16 @@ export interface Decided {
 const SLACK_MS = 2;
 
 /**
- * Expects the decisions on consecutive requests of one key to agree with the times announced before: no request is admitted
- * before a time that was announced, or is to wait for less; none is refused after its window, or for a second longer. The exact time of a decision is unknown between `sentAt` and `gotAt`; a decision fails only if no time in between allows it.
+ * Expects the decisions on consecutive requests of a key to agree with the times announced before. No request is admitted
+ * earlier than announced, or told to wait for less. No refusal comes after its window, or lasts more than a second longer.
+ * A decision fails only if it is wrong at each time between `sentAt` and `gotAt`.
  */
 export function expectConsistentTimes({ limit, windowSeconds }: KeyPolicy, log: readonly Decided[]): void {
   const windowMs = windowSeconds * 1000;
   let admitted = 0;
   /** The earliest and the latest time at which the window can end. */
   let end = { earliest: Number.NEGATIVE_INFINITY, latest: Number.NEGATIVE_INFINITY };
-  /** Until when the key must be refused, and until when it may be. */
+  /** The key must be refused until the first time, and may be until the second. */
   let refused = { surely: Number.NEGATIVE_INFINITY, atMost: Number.NEGATIVE_INFINITY };
 
   for (const [index, { sentAt, gotAt, decision }] of log.entries()) {
@@ -92,10 +93,10 @@ export function expectConsistentTimes({ limit, windowSeconds }: KeyPolicy, log: 
 }
 
 /**
- * Runs an action that must end within the time that the port promises, measured as the quota measures it: by several timers in a row,
- * each of which a busy machine delays.
+ * Runs an action that must end within the time that the port promises. Measures that as the quota does, by several timers in a
+ * row, because a busy machine delays each of them.
  *
- * @throws AssertionError when it ends later
+ * @throws AssertionError if it ends later
  */
 export async function inTime<T>(action: () => Promise<T>): Promise<T> {
   const later = async () => {
@@ -105,7 +106,7 @@ export async function inTime<T>(action: () => Promise<T>): Promise<T> {
   return Promise.race([action(), later()]);
 }
 
-/** Shortens the expiry of all entries of a key and its studio, which is the only effect of time on them. */
+/** Brings the expiry of entries nearer, which is all that passing time does to them. */
 export const PASS = `
 for _, key in ipairs(KEYS) do
   local expires = redis.call('PEXPIRETIME', key)

@@ -223,7 +223,7 @@ const SOURCES = [newId(), newId(), newId()];
 const KEYS = [newId(), newId()];
 const SPAN_MS = 10 * DAY_MS;
 
-/** Repeatable pseudo-random numbers, so that failures are repeatable. */
+/** Returns pseudo-random choices that a seed determines, so that failures are repeatable. */
 function randomFrom(seed: number) {
   let state = seed;
   const below = (bound: number): number => {
@@ -236,7 +236,7 @@ function randomFrom(seed: number) {
 type Random = ReturnType<typeof randomFrom>;
 
 function randomLead({ below, oneOf }: Random, studioId: string): Lead {
-  // Some hours have most leads, and several leads share a time.
+  // Most leads fall into some hours, and several leads share a time.
   const createdAt = plus(NOW, -below(3) * below(SPAN_MS / 1000) * 500);
   const id = newIdAt(createdAt);
   const updatedAt = plus(createdAt, below(2) * below(SPAN_MS / 1000) * 100);
@@ -261,7 +261,7 @@ function randomFilter({ below, oneOf }: Random): LeadFilter {
   return below(4) === 0 ? { ...filter, apiKeyIds: [oneOf(KEYS)] } : filter;
 }
 
-/** The rule of a filter, written independently of the product. */
+/** Tells whether a filter includes a lead, by the rule as the contract states it. */
 function fits({ stages, sourceIds, created, updated, apiKeyIds = [] }: LeadFilter, lead: Lead): boolean {
   const isWithin = (time: Date, { start, end }: TimeRange) =>
     time.getTime() >= (start?.getTime() ?? Number.NEGATIVE_INFINITY) &&
@@ -359,7 +359,7 @@ export function filterContract(opened: () => OpenedStore, isWhole: boolean): voi
       expect(sizes).toBeGreaterThan(50);
     });
 
-    test('a walk lists every lead that always matches and none that does not, while leads change', async () => {
+    test('a walk lists every lead that matches throughout, and only in matching states', async () => {
       const random = randomFrom(11);
       const rival = await opened().another();
       for (let run = 0; run < 5; run += 1) {

@@ -15,7 +15,7 @@ import {
   startRedisCluster,
 } from '../tools/servers.ts';
 
-/** A user and a password that need encoding in an address. */
+/** A user and a password with characters that an address must encode. */
 const USER = 'count:er@home';
 const PASSWORD = `p@ss/w:rd%?#[]&+'"é`;
 const CREDENTIALS = `${encodeURIComponent(USER)}:${encodeURIComponent(PASSWORD)}`;
@@ -23,7 +23,7 @@ const CREDENTIALS = `${encodeURIComponent(USER)}:${encodeURIComponent(PASSWORD)}
 const allowUser = (server: RedisServer) =>
   server.command('ACL', 'SETUSER', USER, 'on', `>${PASSWORD}`, '~lead-intake:quota:*', '+@all');
 
-/** Checks that a quota at an address counts. */
+/** Expects a quota at an address to count. */
 async function expectToCount(url: string, isCluster: boolean): Promise<void> {
   const quota = createRedisQuota(60, url, isCluster);
   onTestFinished(() => quota.close());

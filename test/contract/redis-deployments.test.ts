@@ -39,7 +39,7 @@ describeWithRedisServer('Redis Cluster quota', () => {
       await expect.poll(async () => [await quota.fault(), quota.countedShare()]).toEqual([undefined, 1]);
     }
     const gateways = quotas.map((quota) => quotaOfKeys(quota, 20));
-    // Keys on every node.
+    // Enough keys for every node to have some.
     for (const apiKeyId of times(12, newId)) {
       const decisions = await Promise.all(times(60, (index) => gateways[index % 3]?.consume(apiKeyId)));
 
@@ -81,7 +81,7 @@ describeWithRedisServer('Redis Cluster quota', () => {
     const quota = open(anyNode(), 100, true);
     const ids = times(30, newId);
     await Promise.all(ids.map((id) => quota.consume(id)));
-    // A key whose count is on that node.
+    // Finds a key whose count is on that node.
     const here = ((await node.command('KEYS', '*')) as string[]).map(
       (name) => /^lead-intake:quota:([^{]+)/.exec(name)?.[1],
     );
@@ -129,7 +129,7 @@ describeWithRedisServer('Redis quota with sentinels', () => {
     expect(await quota.fault()).toBeUndefined();
 
     const late = open(redis.url, LIMIT, false);
-    // The log shows this text, without the part that changes with each attempt.
+    // The log has this text without the end, which changes with each attempt.
     expect(await late.fault()).toMatch(/All sentinels are unreachable\. Last error/);
     await expect(late.consume(newId())).rejects.toThrow(/All sentinels are unreachable/);
     await redis.restartSentinel();

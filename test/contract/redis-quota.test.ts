@@ -15,7 +15,7 @@ import { startProxy } from '../tools/tcp-proxy.ts';
 import { processWithClosedQuota, quotaContract } from './quota-contract.ts';
 import { inTime, passInRedis, type QuotaOfKeys, quotaOfKeys } from './quota-of-keys.ts';
 
-/** The maximum recovery time on a busy machine, under a second on an idle one; milliseconds. */
+/** How long a recovery may take on a busy machine; an idle one needs less than a second; milliseconds. */
 const RECOVERS_WITHIN_MS = 20_000;
 
 const POLICY = { limit: 100, windowSeconds: 60 };
@@ -233,7 +233,7 @@ describeWithRedisServer('Redis quota on a dedicated server', () => {
       const asked = performance.now();
       const { admitted, resetSeconds } = await after.consume(apiKeyId);
       expect(admitted).toBe(false);
-      // A millisecond, because Redis and the test read different clocks.
+      // A millisecond of tolerance, because Redis and the test read different clocks.
       expect(resetSeconds).toBeGreaterThanOrEqual(rounded(60 - (performance.now() - start + 1) / 1000));
       expect(resetSeconds).toBeLessThanOrEqual(rounded(60 - (asked - refused - 1) / 1000));
     }

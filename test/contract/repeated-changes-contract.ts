@@ -101,19 +101,19 @@ export function repeatedChangesContract(opened: () => OpenedStore): void {
   });
 }
 
-/** A change, and what somebody else changes after it, which a retry of the first must not undo. */
+/** A change, and a later one by somebody else, which a retry of the first must not undo. */
 export interface RivalChanges {
   readonly title: string;
   /** Writes the data that the change needs. */
   arrange?(store: Store): Promise<unknown>;
-  /** @param requestId undefined: the caller will not retry it */
+  /** @param requestId undefined if the caller will not retry the change */
   change(store: Store, requestId?: string): Promise<unknown>;
   rival(store: Store): Promise<unknown>;
   /** Returns the state that both of them change, without times. */
   state(store: Store): Promise<unknown>;
   /** Whether a caller can give the change an identity. */
   readonly isRepeatable: boolean;
-  /** Whether the change finds nothing to change. */
+  /** Whether the change has no effect. */
   readonly changesNothing?: boolean;
 }
 
@@ -147,7 +147,7 @@ const [firstSecret, rivalSecret] = [aSecretHash(), aSecretHash()];
 const RIVAL_CHANGES = {
   putStudio: [
     {
-      title: 'a studio that is made active stays suspended by somebody else',
+      title: 'an activated studio that somebody else suspends stays suspended',
       isRepeatable: true,
       arrange: (store) => store.putStudio(suspended, BY),
       change: (store, requestId) => store.putStudio(aStudio(), { ...BY, requestId }),
@@ -155,7 +155,7 @@ const RIVAL_CHANGES = {
       state: studioStatus,
     },
     {
-      title: 'a put of a studio that changes nothing does not take effect later',
+      title: 'a put that changed nothing does not take effect later',
       changesNothing: true,
       isRepeatable: true,
       change: (store, requestId) => store.putStudio(aStudio(), { ...BY, requestId }),
@@ -174,7 +174,7 @@ const RIVAL_CHANGES = {
   ],
   removeMember: [
     {
-      title: 'a removed member that somebody else puts back stays',
+      title: 'a removed member that somebody else puts back remains',
       isRepeatable: true,
       arrange: (store) => store.putMember(aRival, BY),
       change: (store, requestId) => store.removeMember(STUDIO_ID, 'rival', { ...BY, requestId }),
@@ -193,7 +193,7 @@ const RIVAL_CHANGES = {
   ],
   removeLeadSource: [
     {
-      title: 'a removed source that somebody else puts back stays',
+      title: 'a removed source that somebody else puts back remains',
       isRepeatable: true,
       arrange: (store) => store.putLeadSource(source, BY),
       change: (store, requestId) => store.removeLeadSource(STUDIO_ID, source.id, { ...BY, requestId }),
@@ -213,7 +213,7 @@ const RIVAL_CHANGES = {
   ],
   updateLead: [
     {
-      title: 'a corrected note keeps what somebody else corrects in it',
+      title: 'a corrected note that somebody else corrects again keeps that text',
       isRepeatable: true,
       arrange: createLead,
       change: (store, requestId) => correctLead(store, lead, { note: 'one' }, { requestId }),
@@ -242,7 +242,7 @@ const RIVAL_CHANGES = {
   ],
   putApiKeyQuota: [
     {
-      title: 'a quota that somebody else changes stays',
+      title: 'a quota that somebody else changes stays changed',
       isRepeatable: true,
       arrange: createKey,
       change: (store, requestId) => store.putApiKeyQuota(STUDIO_ID, key.id, 50, { ...BY, requestId }),
@@ -262,7 +262,7 @@ interface Harmless {
   removeOrphans: 'no consumer gets the number of another';
   putBackfills: 'it names what it replaces';
   acknowledgeDeliveries: 'it names the revision';
-  setAsideDeliveries: 'it names the revision, and what is set aside already stays so';
+  setAsideDeliveries: 'it names the revision, and a delivery that is set aside already stays so';
   returnDeferredDeliveries: 'the consumer gets the leads once more';
   takeBackDeliveries: 'the consumer gets the leads once more';
   recordAct: 'it only adds';

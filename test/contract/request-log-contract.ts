@@ -149,7 +149,7 @@ export function requestLogContract(damages: readonly Damage[], opened: () => Ope
     });
 
     // @proves requests-9 bounds-156 bounds-157
-    test('keeps the newest thousand requests of a day, and hardly more, whoever sends how many', async () => {
+    test('keeps the newest thousand requests of a day and hardly more, whoever sent them', async () => {
       await store.putStudio(aStudio({ id: 'studio-2' }), BY);
       const record = recorder();
       await record(batch(reported({ studioId: 'studio-2', requestId: 'theirs' })), undefined);

@@ -7,7 +7,7 @@ import { actionsOn, changesIn, correctLead } from './store-actions.ts';
 
 const DAY_MS = 86_400_000;
 
-/** The promises about a restore, and about what consumers ask after it. */
+/** The promises about a restore, and about the calls that consumers make after it. */
 export function restoreContract(damages: readonly Damage[], opened: () => OpenedStore): void {
   // @proves feed-10
   describe('a database that is restored', () => {
@@ -35,7 +35,7 @@ export function restoreContract(damages: readonly Damage[], opened: () => Opened
       expect(await store.raiseEpoch(plus(NOW, -9000), NOW, BY)).toEqual(third);
       const reopened = await opened().reopen();
       expect(await reopened.findEpoch()).toEqual(third);
-      // The backup contains the former one.
+      // The backup has the former epoch.
       expect(await reopened.raiseEpoch(null, NOW, BY)).toEqual({ ...third, epoch: NOW.getTime() + 3 });
     });
 

@@ -12,7 +12,7 @@ import { changesIn, correctLead, moveLead } from './store-actions.ts';
 
 const FAST = { lookMs: 0, idleMs: 0, leaseMs: 60_000, leadsPerLease: 500, restMs: 0, listMs: 0 };
 
-/** The promises of `RetentionStore` and of a studio's retention, and of the erasures by them. */
+/** The promises of `RetentionStore`, of the retention of studios, and of the erasures by both. */
 export function retentionContract(damages: readonly Damage[], opened: () => OpenedStore, isWhole: boolean): void {
   describe('retention', () => {
     let store: Store;
@@ -22,7 +22,7 @@ export function retentionContract(damages: readonly Damage[], opened: () => Open
     });
     const put = (change: Partial<StudioPut>, now = NOW) =>
       store.putStudio({ id: STUDIO_ID, status: undefined, regionCode: undefined, ...change }, { ...BY, now });
-    /** A closed lead whose last change was so many days, plus `ms`, before NOW. */
+    /** Returns a closed lead that last changed so many days, plus `ms`, before NOW. */
     const closed = (days: number, ms = 0, overrides: Partial<Lead> = {}) => {
       const updatedAt = plus(NOW, -days * DAY_MS - ms);
       const createdAt = plus(updatedAt, -DAY_MS);
@@ -31,7 +31,7 @@ export function retentionContract(damages: readonly Damage[], opened: () => Open
     const readableIds = async (studioId = STUDIO_ID) =>
       (await store.listLeads(studioId, null, 1000)).records.map(({ id }) => id).toSorted();
 
-    /** A lead that was erased `ms` before NOW. */
+    /** Creates a lead that was erased `ms` before NOW. */
     async function erasedAgo(studioId: string, ms: number): Promise<Lead> {
       const lead = aLead({ studioId, createdAt: plus(NOW, -ms - DAY_MS) });
       await store.createLead(lead, keysFor(lead));
@@ -40,7 +40,7 @@ export function retentionContract(damages: readonly Damage[], opened: () => Open
       return lead;
     }
 
-    /** Retains leads by a stopped clock until a studio was looked through some times after `isDone`. */
+    /** Runs retention by a stopped clock, for some more rounds after `isDone`. Returns the most leads of each outcome. */
     async function retain(
       isDone: () => Promise<boolean>,
       {
@@ -52,12 +52,12 @@ export function retentionContract(damages: readonly Damage[], opened: () => Open
       } = {},
     ): Promise<Record<string, number>> {
       const [outcomes, ending]: [Record<string, number>, AbortController] = [{}, new AbortController()];
-      let turnsLeft = 5;
+      let roundsLeft = 5;
       onTestFinished(() => ending.abort());
       const observer: RetentionObserver = {
         async time() {
-          if (await isDone()) turnsLeft -= 1;
-          if (turnsLeft === 0) ending.abort();
+          if (await isDone()) roundsLeft -= 1;
+          if (roundsLeft === 0) ending.abort();
         },
         processed(outcome, leads) {
           outcomes[outcome] = Math.max(outcomes[outcome] ?? 0, leads) || 0;
@@ -296,12 +296,12 @@ export function retentionContract(damages: readonly Damage[], opened: () => Open
     });
 
     /** The calls about one studio. */
-    const OF_STUDIO = [
+    const STUDIO_CALLS = [
       ...['removeRequests', 'walkErasedLeads', 'listAuditEvents', 'findStudio', 'measureStage', 'walkLeads'],
       ...['eraseLead', 'deleteErasedLeads'],
     ] as const;
 
-    /** The store, with a function called before each of its methods. */
+    /** Returns the store with a function that is called before each of its methods. */
     const withCalls = (at: (method: string, studioId: unknown) => unknown) =>
       new Proxy(store, {
         get:
@@ -325,7 +325,7 @@ export function retentionContract(damages: readonly Damage[], opened: () => Open
     }
 
     // @proves crashes-7
-    test.each(['listStudios', 'findRetentionTime', 'putRetentionTime', ...OF_STUDIO])(
+    test.each(['listStudios', 'findRetentionTime', 'putRetentionTime', ...STUDIO_CALLS])(
       'retention stops within a few calls when told to, however many studios there are: at %s',
       async (at) => {
         await twoStudios('studio');
@@ -348,8 +348,8 @@ export function retentionContract(damages: readonly Damage[], opened: () => Open
     );
 
     // @proves erasure-10 erasure-17
-    test.each(OF_STUDIO)('a studio for which a call always fails does not stop others: %s', async (failing) => {
-      // These studios come first by id and by turn.
+    test.each(STUDIO_CALLS)('a studio for which a call always fails does not stop others: %s', async (failing) => {
+      // These studios come first, by id and in each round.
       await twoStudios('bad');
       const isDone = await twoStudios('good');
       await store.putRetentionTime(null, NOW);
@@ -366,7 +366,7 @@ export function retentionContract(damages: readonly Damage[], opened: () => Open
     test.each([
       ['once', 1, 2],
       ['each time', Number.POSITIVE_INFINITY, 40],
-    ])('retention time waits once for an unreadable studio, but not forever: %s', async (_, count, days) => {
+    ])('retention time waits only once for a studio whose events cannot be read: %s', async (_, count, days) => {
       await erasedAgo(STUDIO_ID, 400 * DAY_MS);
       await put({ id: 'other', status: 'active' });
       await putAgo('other', 40);

@@ -8,7 +8,7 @@ import { Canaries } from '../tools/canaries.ts';
 import { temporaryFolder } from '../tools/processes.ts';
 import { arrange, key, lead, READS, source, WRITES } from './every-call.ts';
 
-/** Makes every call of the port, and returns the shapes of its commands. */
+/** Makes every call of the port, and returns the shapes of all commands. */
 async function shapesAt(databaseUrl: string): Promise<Set<string>> {
   const shapes = new Set<string>();
   const report = (shape: string) => void shapes.add(shape);
@@ -64,7 +64,7 @@ test.each(RUNNING)('reports only slow commands, with their duration: %s', (metho
 
   for (const milliseconds of [0, 60]) {
     const rows = select[method as 'iterate'](milliseconds);
-    // A row or a run cannot be iterated.
+    // Some methods return a row or the result of a run, which cannot be iterated.
     if (Symbol.iterator in Object(rows)) expect([...rows]).toHaveLength(1);
   }
 

@@ -8,17 +8,17 @@ import { aMember, aStudio, BY, STUDIO_ID, times } from '../support/builders.ts';
 import { temporaryFolder } from '../tools/processes.ts';
 import { arrange, key, source, WRITES } from './every-call.ts';
 
-/** Writes that change a credential, in addition to one of each method. */
-const OF_CREDENTIALS: readonly { readonly name: string; readonly call: (store: Store) => Promise<unknown> }[] = [
-  { name: 'a studio in every field', call: (store) => store.putStudio(OTHER_STUDIO, BY) },
-  { name: 'a former region', call: (store) => store.putStudio(aStudio({ regionCode: 'FR' }), BY) },
-  { name: 'the source', call: (store) => store.putLeadSource({ ...source, enabled: false }, BY) },
-  { name: 'the end of the issuer', call: (store) => store.removeMember(STUDIO_ID, aMember().id, BY) },
+/** Writes that change a credential, besides one of each method. */
+const MORE_WRITES: readonly { readonly name: string; readonly call: (store: Store) => Promise<unknown> }[] = [
+  { name: 'a put of every field of the studio', call: (store) => store.putStudio(OTHER_STUDIO, BY) },
+  { name: 'a change of region', call: (store) => store.putStudio(aStudio({ regionCode: 'FR' }), BY) },
+  { name: 'a put of the source', call: (store) => store.putLeadSource({ ...source, enabled: false }, BY) },
+  { name: 'the removal of the issuer', call: (store) => store.removeMember(STUDIO_ID, aMember().id, BY) },
 ];
 
 const OTHER_STUDIO = aStudio({ status: 'suspended', regionCode: 'FR', quotaLimit: 7, keepEnquiries: false });
 
-describe.each([...WRITES, ...OF_CREDENTIALS])('after $name', ({ call }) => {
+describe.each([...WRITES, ...MORE_WRITES])('after $name', ({ call }) => {
   test.each(['its own process', 'another process'])('a credential is the stored one after writes by %s', async (by) => {
     const open = storesOfOneFile();
     const [reader, other] = [open(), open()];
@@ -93,7 +93,7 @@ function storesOfOneFile(path = join(temporaryFolder(), 'leads.db')): () => Stor
   };
 }
 
-/** Leaves out the last use of the key, which may be older. */
+/** Finds a credential without the last use of the key, which may be older. */
 async function findCredential(store: Store, sourceId?: string) {
   const found = await store.findCredential(key.secretSha256, sourceId);
   return found && { ...found, key: { ...found.key, lastUsedAt: null } };

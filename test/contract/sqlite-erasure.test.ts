@@ -140,7 +140,7 @@ async function filled(folder: string): Promise<Data> {
   return { folder, env: { DATABASE_URL: `sqlite:${path}` }, leads, found };
 }
 
-/** Runs the command that erases a person's leads; it uses the same store method as all others. */
+/** Runs the command that erases a person's leads. All erasures use the same method of the store. */
 const eraseAll = ({ env, leads: [lead] }: Data) =>
   executed(CLI, ['leads', 'erase-contact', STUDIO_ID], { env: { ...env }, input: JSON.stringify(lead?.contact) });
 
@@ -151,7 +151,7 @@ describe('after an erasure', () => {
     const core = run('src/main.ts', { env: { DATABASE_URL: `sqlite:${join(folder, 'leads.db')}`, CORE_TOKEN } });
     const crm = connectToCore(await readAddress(core), CORE_TOKEN);
     onTestFinished(() => crm.close());
-    // While the core has the file open, the log retains earlier writes.
+    // The log retains earlier writes while the core has the file open.
     const data = await filled(folder);
     expect(data.found().length).toBeGreaterThan(6);
 
@@ -159,7 +159,7 @@ describe('after an erasure', () => {
       await Promise.all(data.leads.map(({ studioId, id: leadId }) => crm.leads.eraseLead({ studioId, leadId })));
     else await eraseAll(data);
 
-    // A command ends after truncating the log.
+    // A command truncates the log before it ends, and a core after its response.
     if (way === 'EraseLead') await expect.poll(data.found).toEqual([]);
     else expect(data.found()).toEqual([]);
   });

@@ -37,7 +37,7 @@ function replace(path: string): void {
   renameSync(`${path}.copy`, path);
 }
 
-const HANDS: readonly (readonly [string, (path: string) => void])[] = [
+const FILE_CHANGES: readonly (readonly [string, (path: string) => void])[] = [
   ['the file is replaced', replace],
   ['the file is removed', (path) => rmSync(path)],
   ['the file is moved', (path) => renameSync(path, `${path}.moved`)],
@@ -53,20 +53,20 @@ const HANDS: readonly (readonly [string, (path: string) => void])[] = [
 test.each(WRITES)('$name is not acknowledged as the first write after its files are gone', async ({ name, call }) => {
   const { path, store } = await opened();
   const index = WRITES.findIndex((write) => write.name === name);
-  const [, hand] = HANDS[index % HANDS.length] ?? [];
-  hand?.(path);
+  const [, change] = FILE_CHANGES[index % FILE_CHANGES.length] ?? [];
+  change?.(path);
   expect(await findFault(call(store))).toMatch(REMOVED);
 });
 
 // @proves crashes-48
-test.each(HANDS)('once %s, the check and every call fail, even after the files are back', async (_, hand) => {
+test.each(FILE_CHANGES)('once %s, the check and every call fail, even after the files are back', async (_, change) => {
   const { path, store } = await opened();
   const folder = dirname(path);
   renameSync(folder, `${folder}.kept`);
   mkdirSync(folder);
   for (const end of ['', '-wal', '-shm']) linkSync(`${folder}.kept/leads.db${end}`, path + end);
   expect(await findFault(store.check())).toBe('none');
-  hand(path);
+  change(path);
   expect(await findFault(store.check())).toMatch(REMOVED);
   rmSync(folder, { recursive: true, force: true });
   renameSync(`${folder}.kept`, folder);
@@ -140,7 +140,7 @@ test('a file that replaces an open one is not written to and gets no log', async
 
   expect(readFileSync(path).equals(bytes)).toBe(true);
   expect(statSync(`${path}-wal`).size).toBe(0);
-  // Acknowledged writes are in the file that was replaced.
+  // The file that was replaced has all acknowledged writes.
   const found = openSqliteStore(`${path}.same`);
   onTestFinished(() => found.close());
   expect(await found.findLead(STUDIO_ID, later.id)).toEqual(later);

@@ -14,7 +14,7 @@ import { describeIf, hasCommand } from '../tools/servers.ts';
 import { arrange, createAnother, lead, READS, WRITES } from './every-call.ts';
 import { moveLead } from './store-actions.ts';
 
-/** Returns whether a promise has settled. */
+/** Returns a function that tells whether a promise has settled. */
 function watch(promise: Promise<unknown>): () => boolean {
   let isSettled = false;
   const settled = () => {
@@ -38,7 +38,7 @@ describe('while another process holds the write lock of the file', () => {
     await arrange(store);
   });
 
-  /** Reads over many turns of the event loop, during which writes meet the lock. */
+  /** Reads for many turns of the event loop, in which writes run into the lock. */
   const readAll = async () => {
     for (const { call } of READS) {
       await call(store);
@@ -100,7 +100,7 @@ describe('while another process holds the write lock of the file', () => {
     await other.lock();
     const put = () => store.putMember(aMember({ role: 'staff' }), BY);
     const first = put();
-    // The first write has met the lock.
+    // By then the first write has run into the lock.
     await readAll();
     const waiting = times(MAX_WAITING_WRITES - 1, put);
     const areSettled = [first, ...waiting].map(watch);
@@ -127,8 +127,8 @@ describe('while another process holds the write lock of the file', () => {
 });
 
 /**
- * Locks the log's index as a process does that recovers the log, after one that was killed has left the index invalid.
- * Restores it when its input ends. The offsets are those of SQLite's "WAL-index" format.
+ * Invalidates the log's index as a killed process may leave it, and locks it like a process that recovers the log. Restores it
+ * when its input ends. The offsets are those of SQLite's "WAL-index" format.
  */
 const RECOVER = `
 import fcntl, sys
@@ -145,7 +145,7 @@ with open(sys.argv[1] + '-shm', 'r+b') as index:
     index.write(headers)
     index.flush()`;
 
-/** Recovers the log until the returned function is called. */
+/** Starts a recovery of the log, which lasts until the returned function is called. */
 async function recovering(path: string): Promise<() => Promise<unknown>> {
   const process = spawn('python3', ['-c', RECOVER, path], { stdio: ['pipe', 'pipe', 'inherit'] });
   const ended = once(process, 'exit');

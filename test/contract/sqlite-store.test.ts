@@ -54,7 +54,7 @@ const TABLES = {
   'key with events': ['audit_events', 'studio_id = ? AND api_key_id = ?'],
 } as const;
 
-/** Outside the range of JavaScript's safe integers. */
+/** Not a safe integer in JavaScript. */
 const FAR = 2n ** 63n - 1n;
 
 /** One value of each kind that a column can hold and that its reader distinguishes. */
@@ -315,7 +315,7 @@ describe('SQLite', () => {
 
     // @proves sqlite-1
     test('two processes that start on one new file both open it', async () => {
-      // If they miss each other, both succeed anyway.
+      // Sixty files, because both also succeed if they do not overlap.
       expect(await openInProcesses(2, 60)).toEqual(['opened', 'opened']);
     });
   });
@@ -331,7 +331,7 @@ describe('SQLite', () => {
         commits.write(() => insert('before')),
         commits.write(() => {
           insert('half');
-          throw new Error('half-way');
+          throw new Error('halfway');
         }),
         commits.write(() => insert('after')),
       ]);
@@ -351,7 +351,7 @@ describe('SQLite', () => {
       const leads = times(3, () => aLead());
 
       const writes = leads.map((lead) => create(store, lead));
-      // A broken reference that is only checked when the transaction ends.
+      // Breaks a reference that is checked only when the transaction ends.
       const spoiler = commits.write(() => {
         database.exec(`
           PRAGMA defer_foreign_keys = ON;
@@ -400,7 +400,7 @@ describe('SQLite', () => {
       }
 
       other.exec('ROLLBACK');
-      // No write happened in between.
+      // The check succeeds although no write has happened in between.
       await store.check();
     });
 
@@ -503,7 +503,7 @@ describe('SQLite', () => {
     expect(exact.byStage.filter(({ isLowerBound }) => isLowerBound)).toEqual([]);
   });
 
-  // No caller ends the transaction, so an error would end the process.
+  // The transaction ends outside of any call, so an error would end the process.
   test('ending the transaction of reads throws no error even if the file is damaged', () => {
     const path = join(temporaryFolder(), 'leads.db');
     const { database } = openDatabase(path);
@@ -562,9 +562,9 @@ describe('SQLite', () => {
     }));
 
     expect(plans.filter(({ steps }) => steps.some((step) => step.startsWith('SEARCH'))).length).toBeGreaterThan(10);
-    // Ranges of an index, merged in order as far as a page or a count needs them.
+    // Merges ranges of an index in their order, as far as a page or a count needs them.
     const merging = ['MERGE (UNION ALL)', 'LEFT', 'RIGHT'];
-    // The values of a call, or the consumers, of which there are at most sixteen.
+    // Scans the values of a call, or the consumers, of which there are at most sixteen.
     const isOfFew = (step: string) => /^(?:LIST SUBQUERY|SCAN json_each|SCAN consumers) /.test(step);
     const isBounded = (step: string) =>
       /^(?:SEARCH|(?:CORRELATED )?SCALAR SUBQUERY|USING ROWID SEARCH|CO-ROUTINE) /.test(step) ||

@@ -31,9 +31,9 @@ export function actionsOn(store: () => Store) {
       return outcome.lead;
     },
     /** Returns the revision of a lead whose changes no consumer has acknowledged. */
-    revisionOf: async (lead: Lead): Promise<number> => {
+    findRevision: async (lead: Lead): Promise<number> => {
       const changes = await changesIn(store());
-      return changes.find((change) => change.lead.id === lead.id)?.revision ?? expect.fail('the lead does not wait');
+      return changes.find((change) => change.lead.id === lead.id)?.revision ?? expect.fail('no change of it waits');
     },
     everyLead: (studioId = STUDIO_ID) => leadsIn(store(), studioId, null, 1000),
   };
@@ -152,14 +152,14 @@ export const acknowledgeIn = (store: Store, changes: readonly LeadChange[]) =>
   store.acknowledgeDeliveries(DEFAULT_CONSUMER.number, changes.map(toAcknowledgement));
 
 /**
- * Advances the clock of a distribution beyond its limit at each look, so that a call distributes only one part, until
- * the test ends or the returned function is called.
+ * Lets each call distribute only one part, until the test ends or the returned function is called: each time a distribution
+ * reads the clock, the clock advances beyond the limit of the distribution.
  */
 export function distributeOnePartACall(): () => void {
   const { now } = performance;
   let lateMs = 0;
   const clock = vi.spyOn(performance, 'now').mockImplementation(() => {
-    // Other code sees the usual clock, because the driver would give up a server that seems so slow.
+    // Reads by other code do not advance it, because the driver would give up on a server that seems so slow.
     if (new Error().stack?.includes('/distribution.ts:')) lateMs += 2 * MAX_DISTRIBUTION_MS;
     return now.call(performance) + lateMs;
   });

@@ -20,15 +20,15 @@ import { uniquenessContract } from './uniqueness-contract.ts';
 import { everyRecordContract, unreadableRecordsContract } from './unreadable-records-contract.ts';
 
 /**
- * How much of the contract a database proves: all of it, all except what code above the adapters does, or for a
- * simulated database also no unreadable records.
+ * Which part of the contract runs: `whole`; `adapter`: without tests of code that all adapters share; `readable`: also without
+ * unreadable records, for simulated databases.
  */
 export type Extent = 'whole' | 'adapter' | 'readable';
 
 /**
- * Everything that `src/store/store.ts` promises, for one adapter. Each test gets an empty store.
+ * Tests everything that `src/store/store.ts` promises, for one adapter. Each test gets an empty store.
  *
- * @param damages values that the database can hold instead of those that the store writes
+ * @param damages values that the database can hold and the store never writes
  */
 export function storeContract(
   adapter: string,

@@ -18,7 +18,7 @@ const ALL = 1000;
 
 const TEST = 'studio-test';
 
-/** The promises about test studios, and about who gets their leads. */
+/** The promises about test studios, and about the consumers that get their leads. */
 export function testStudioContract(opened: () => OpenedStore): void {
   // @proves studios-1
   describe('a test studio', () => {

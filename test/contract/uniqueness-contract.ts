@@ -10,7 +10,7 @@ import { contradictionsIn } from '../support/contradictions.ts';
 import type { Damage, OpenedStore } from './opened-store.ts';
 import { actionsOn, correctLead, describeThroughStores } from './store-actions.ts';
 
-/** Promises about uniqueness keys, and about the regions by which they are computed. */
+/** The promises about uniqueness keys, and about the regions that they depend on. */
 export function uniquenessContract(damages: readonly Damage[], opened: () => OpenedStore): void {
   let store: Store;
   beforeEach(() => {
@@ -74,7 +74,7 @@ export function uniquenessContract(damages: readonly Damage[], opened: () => Ope
     });
   });
 
-  // Release 1.2 also stored keys that were equal for some different contacts.
+  // Release 1.2 stored keys that were equal for some different contacts.
   // @proves leads-6 others-1
   describe('an open lead of release 1.2', () => {
     const phone = (value: string) => ({ type: 'phone', value }) as const;
@@ -278,7 +278,7 @@ export function uniquenessContract(damages: readonly Damage[], opened: () => Ope
       await moved(lead, 'lost', { keys: await keysNow(lead) });
       await put('DE');
 
-      // Also by the region in which it was closed.
+      // It is also found by the region in which it was closed.
       for (const value of [IN_GERMANY, NATIONAL, '+33 3 07 65 43 21']) expect(await found(value)).toEqual([lead.id]);
       expect(await found('+43 30 7654321')).toEqual([]);
     });

@@ -39,7 +39,7 @@ import {
   toPublicForm,
 } from './store-actions.ts';
 
-/** The promises about records that this release did not write or cannot read: each damage of the adapter is tried. */
+/** The promises about records that this release cannot read. Tries each damage of the adapter. */
 export function unreadableRecordsContract(damages: readonly Damage[], opened: () => OpenedStore): void {
   let store: Store;
   beforeEach(() => {
@@ -71,7 +71,7 @@ export function unreadableRecordsContract(damages: readonly Damage[], opened: ()
         const theirs = await created(aLead({ studioId: `${studioId}-other` }));
         await opened().damage(damage, bad);
 
-        // Concurrent calls, so that one batch reads them.
+        // Concurrent calls, so that one batch reads all leads.
         const [own, ownPublic, ...others] = await Promise.allSettled([
           store.findLead(studioId, bad.id),
           store.findPublicLead(studioId, bad.id),
@@ -395,7 +395,7 @@ const KINDS: readonly Damage['kind'][] = [
   'request',
 ] as const;
 
-/** Whether the record stays readable, or is an event outside any time range. */
+/** Whether a record with this damage stays readable, or is an event outside any time range. */
 const isHarmless = ({ kind, value }: Damage): boolean => {
   const shown = inspect(value).slice(0, 100);
   return (kind === 'key' && /leads\.export/.test(shown)) || (kind === 'event' && !/studio-sold/.test(shown));

@@ -3,7 +3,7 @@ import type { PlantedBug } from './planted-bug.ts';
 const EXCHANGE_SUITE = 'test/integration/exchange.test.ts';
 const EXCHANGE = 'src/rpc/exchange-service.ts';
 
-/** Faults of the exchange and of writes that go to MongoDB together. */
+/** Faults of the exchange. */
 export const BATCH_BUGS: readonly PlantedBug[] = [
   {
     name: 'the batcher retains an entry for each caller that it has served',

@@ -1,7 +1,6 @@
 import type { PlantedBug } from './planted-bug.ts';
 
 const HEALTH = 'test/integration/health-and-reflection.test.ts';
-const CALLER_ACCESS = 'src/rpc/callers.ts';
 const CALLERS = 'test/integration/callers.test.ts';
 const SCOPE = 'src/rpc/connect-scope.ts';
 const ANSWERS = 'test/security/core-port-answers.test.ts';
@@ -21,7 +20,7 @@ export const CORE_BUGS: readonly PlantedBug[] = [
     caughtBy: 'read may call its own methods and no others',
     patches: [
       {
-        file: CALLER_ACCESS,
+        file: 'src/rpc/callers.ts',
         find: 'if (roles.some((role) => may.has(role))) return undefined;',
         put: 'return undefined;',
       },
@@ -40,7 +39,7 @@ export const CORE_BUGS: readonly PlantedBug[] = [
     ],
   },
   {
-    name: 'a date that does not exist becomes one of the next month',
+    name: 'a date that does not exist is read as one of the next month',
     suite: 'test/integration/request-rules.test.ts',
     caughtBy: 'JSON is refused if a time is invalid or an enum word is unknown, and read otherwise',
     patches: [{ file: 'src/rpc/routes.ts', find: '!new Date(day).toISOString().startsWith(day)', put: 'false' }],

@@ -18,7 +18,7 @@ export const EDGE_BUGS: readonly PlantedBug[] = [
     ],
   },
   {
-    name: 'a body is parsed however many values it has',
+    name: 'the number of values in a parsed body is unbounded',
     suite: 'test/security/work-of-refusals.test.ts',
     caughtBy: 'a request with as many elements of a list as it can have costs hardly more than any other',
     patches: [{ file: 'gateway/routes/leads.ts', find: 'if (hasTooManyValues(bytes)) return UNREADABLE;', put: '' }],

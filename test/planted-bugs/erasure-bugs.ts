@@ -52,7 +52,7 @@ export const ERASURE_BUGS: readonly PlantedBug[] = [
     ],
   },
   {
-    name: 'on MongoDB, a tombstone goes if it is distributed after the check of its deliveries',
+    name: 'on MongoDB, a tombstone is deleted even if it was distributed after the check',
     suite: 'test/contract/mongo-store.test.ts',
     caughtBy: 'an erased lead is never deleted before every consumer saw it, under any interleaving',
     patches: [

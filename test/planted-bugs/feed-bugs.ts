@@ -13,7 +13,7 @@ export const FEED_BUGS: readonly PlantedBug[] = [
   {
     name: 'on SQLite, a lead is delivered with the kinds of an older state',
     suite: ON_SQLITE,
-    caughtBy: 'a consumer learns the kind of a change that a poll does not reach behind a backlog',
+    caughtBy: 'a change that a poll does not reach behind a backlog still arrives with its kind',
     patches: [{ file: SQLITE, text: 'AND changed_since IS NULL', put: '' }],
   },
   {
@@ -72,7 +72,7 @@ export const FEED_BUGS: readonly PlantedBug[] = [
     ],
   },
   {
-    name: 'leads of a restored database come at revisions that clocks ahead had given before',
+    name: 'after a restore, leads get revisions that a fast clock had given before',
     suite: 'test/e2e/cli.test.ts',
     caughtBy: 'after a recorded restore, consumers get changes since the backup or the given time',
     patches: [

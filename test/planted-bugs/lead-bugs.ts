@@ -10,7 +10,7 @@ const LEFT_OUT = 'leads of a test studio reach only consumers that asked for the
 /** Faults of leads: their contacts, enquiries, corrections and studios. */
 export const LEAD_BUGS: readonly PlantedBug[] = [
   {
-    name: 'a phone number is compared by E.164 only',
+    name: 'phone numbers are compared only in their E.164 form',
     suite,
     caughtBy: SEPARATED,
     patches: [

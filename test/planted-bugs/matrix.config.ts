@@ -5,7 +5,7 @@ import { ALL_BUGS } from './planted-bugs.ts';
 
 const bug = ALL_BUGS.find(({ name }) => name === process.env.PLANTED_BUG);
 
-/** Runs suites on the product with the planted bug of PLANTED_BUG, or with none. `matrix.ts` runs it. */
+/** Runs suites on the product with the bug that PLANTED_BUG names, or with none. `matrix.ts` uses it. */
 export default defineConfig({
   plugins: bug ? [plant(bug.patches)] : [],
   test: {
@@ -18,7 +18,7 @@ export default defineConfig({
     tags: RULE_TAGS,
     maxWorkers: 3,
     isolate: false,
-    // A bug may keep a suite from ending.
+    // Some bugs keep a suite from ending.
     teardownTimeout: 5000,
   },
 });

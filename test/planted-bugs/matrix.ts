@@ -1,14 +1,14 @@
 /**
- * Shows which tests only repeat proofs of others: runs suites with each planted bug, and prints which files fail with it.
+ * Shows which tests only repeat what others prove: runs suites with each planted bug, and prints which files fail.
  *
  *   npm run matrix -- [--bugs PATTERN] FILTER...
  *
  * - `--bugs`: only bugs whose names match
  * - FILTER: the suites, as in `vitest run`
  *
- * Prints Markdown: each bug with the number of failed tests by file; then each file with its duration and what only it proves:
- * bugs that no other of these files catches, and rules and promises that no other file names. A file without any proves nothing
- * alone, as far as planted bugs, rules and promises cover it. With all suites it takes some minutes for each bug.
+ * Prints two Markdown tables. The first has the number of failed tests of each file, for each bug. The second has the duration
+ * of each file and what only it proves: bugs that no other file catches, and rules and promises that no other file names. As far
+ * as those go, a file with none is redundant. With all suites it takes some minutes for each bug.
  */
 import { spawn } from 'node:child_process';
 import { mkdtempSync, readFileSync } from 'node:fs';
@@ -26,7 +26,7 @@ interface FileResult {
   readonly seconds: number;
 }
 
-/** Returns the results of the suites, by file, with a planted bug, or with none. */
+/** Runs the suites with a planted bug, or with none, and returns the results by file. */
 async function resultsWith(bug: string, filters: readonly string[]): Promise<ReadonlyMap<string, FileResult>> {
   const report = join(mkdtempSync(join(tmpdir(), 'matrix-')), 'report.json');
   const config = join(import.meta.dirname, 'matrix.config.ts');
@@ -49,7 +49,7 @@ async function resultsWith(bug: string, filters: readonly string[]): Promise<Rea
   return new Map(
     testResults.map(({ name, status, startTime, endTime, assertionResults }) => {
       const failed = assertionResults.filter((result) => result.status === 'failed').length;
-      // A suite that fails as a whole has no failed test.
+      // A suite that fails as a whole counts as one failed test.
       const result = {
         failed: failed || Number(status === 'failed'),
         seconds: Math.round((endTime - startTime) / 1000),
@@ -76,7 +76,7 @@ console.log('| Planted bug | Failed tests, by file |\n|---|---|');
 const caught: { readonly name: string; readonly files: readonly string[] }[] = [];
 for (const name of bugs) {
   const results = await resultsWith(name, filters);
-  // Failures without a bug prove nothing about it.
+  // A file that fails without the bug, too, does not catch it.
   const failing = files.filter((file) => results.get(file)?.failed && !healthy.get(file)?.failed);
   caught.push({ name, files: failing });
   console.log(`| ${name} | ${failing.map((file) => `${file}: ${results.get(file)?.failed}`).join('<br>') || '–'} |`);

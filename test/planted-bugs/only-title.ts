@@ -2,7 +2,7 @@ import { beforeEach, inject } from 'vitest';
 
 const title = inject('title');
 
-// Before any other hook, so that a skipped test takes no time.
+// Runs before all other hooks, so that a skipped test takes no time.
 beforeEach(({ task, skip }) => skip(task.name !== title));
 
 declare module 'vitest' {

@@ -34,19 +34,19 @@ export const OPERATOR_BUGS: readonly PlantedBug[] = [
     ],
   },
   {
-    name: 'CSV cells beyond the header are dropped',
+    name: 'a CSV import drops cells beyond the header',
     suite: 'test/unit/csv-import.test.ts',
     caughtBy: 'a wrong CSV record is refused alone, in chunks of any size: "Ada,a@b,Berlin"',
     patches: [{ file: 'operator/csv-records.ts', find: 'if (cells.length !== count) $THEN', put: '' }],
   },
   {
-    name: 'CSV does not escape a formula after an apostrophe',
+    name: 'a CSV export does not escape a formula after an apostrophe',
     suite: CSV_CELLS,
     caughtBy: `the text "'=1+1" is written as the CSV cell "''=1+1"`,
     patches: [{ file: CSV, find: "/^'*[=+\\-@\\t\\r\\n＝＋－＠]/u", put: '/^[=+\\-@\\t\\r\\n＝＋－＠]/u' }],
   },
   {
-    name: 'a token continues the list of another filter',
+    name: 'a page token continues a list with another filter',
     suite: FILTERS,
     caughtBy: 'a page token continues only a list with an equivalent filter',
     patches: [{ file: 'src/usecases/read-leads.ts', find: 'toScope(studioId, filter)', put: 'studioId' }],

@@ -1,24 +1,24 @@
 import { Lang, parse, type SgNode } from '@ast-grep/napi';
 
-/** A fault at one position of the product: the code there, and its faulty replacement. */
+/** A fault in one place of the product: the code there, and its faulty replacement. */
 export type Patch = CodePatch | TextPatch;
 
 interface CodePatch {
   /** Relative to the root: `src/domain/lead.ts`. */
   readonly file: string;
   /**
-   * An expression, a statement, or one member of an object, a class or a list that occurs in the file exactly once, in any
-   * layout. `$NAME` matches any single node and `$$$NAME` any number of them, so that irrelevant parts can be omitted.
+   * An expression, a statement, or one member of an object, class or list. The file has it exactly once, in any layout.
+   * `$NAME` matches any single node and `$$$NAME` any number of them, so that irrelevant parts can be omitted.
    */
   readonly find: string;
-  /** May contain the matched parts by their names. */
+  /** Replaces it; `$NAME` stands for the matched part. */
   readonly put: string;
 }
 
-/** For text in another language inside a literal: SQL, Lua, a pattern. */
+/** A fault in text inside a literal: SQL, Lua, a pattern. */
 interface TextPatch {
   readonly file: string;
-  /** Occurs in the literals of the file exactly once, with any white space between its words. */
+  /** The literals of the file have this exactly once, with any white space between its words. */
   readonly text: string;
   readonly put: string;
 }
@@ -32,7 +32,7 @@ interface Place {
 /**
  * Returns the source with the fault.
  *
- * @throws Error unless the original exists exactly once: then the planted bug must follow the product
+ * @throws Error unless the file has the original exactly once: the product has changed, and the planted bug must, too
  */
 export function patched(source: string, patch: Patch): string {
   const root = parse(Lang.TypeScript, source).root();
@@ -45,8 +45,8 @@ Quote the current code in the planted bug, or the code in which the same fault i
   return source.slice(0, place.start) + place.put + source.slice(place.end);
 }
 
-/** The possible kinds of syntax of a piece of code, each with a context that parses as that kind. */
-const READINGS: readonly (readonly [kind: string | undefined, context: (code: string) => string])[] = [
+/** The kinds of syntax that a piece of code may be, each with a context in which it parses as that kind. */
+const READINGS: readonly (readonly [kind: string | undefined, toContext: (code: string) => string])[] = [
   [undefined, (code) => code],
   ['object', (code) => `(${code})`],
   ['pair', (code) => `({ ${code} })`],
@@ -55,8 +55,8 @@ const READINGS: readonly (readonly [kind: string | undefined, context: (code: st
 ];
 
 function placesOfCode(root: SgNode, source: string, { find, put }: CodePatch): Place[] {
-  for (const [kind, contextOf] of READINGS) {
-    const context = contextOf(find);
+  for (const [kind, toContext] of READINGS) {
+    const context = toContext(find);
     if (!isWhole(context, kind, find)) continue;
     const found = root.findAll({ rule: { pattern: kind ? { context, selector: kind } : context } });
     if (found.length > 0) return found.map((node) => ({ ...findRange(node), put: withParts(put, node, source) }));
@@ -64,7 +64,7 @@ function placesOfCode(root: SgNode, source: string, { find, put }: CodePatch): P
   return [];
 }
 
-/** Whether the whole code parses as this kind. The parser continues after an error, and returns the part that it recognizes. */
+/** Whether the whole code parses as this kind. After an error, the parser returns the part that it recognizes. */
 function isWhole(context: string, kind: string | undefined, code: string): boolean {
   const root = parse(Lang.TypeScript, context).root();
   const node = kind ? root.find({ rule: { kind } }) : root.child(0);

@@ -1,6 +1,6 @@
 /**
- * Preloaded into a separate process (`--import`): Node loads the product with the planted bug of PLANTED_BUG, or with the
- * files of the folder PLANTED_FILES instead of those at the same paths.
+ * Preload this into a process (`--import`): Node then loads the product with the bug that PLANTED_BUG names, or with the files
+ * in the folder PLANTED_FILES instead of those at the same paths.
  */
 import { existsSync, readFileSync } from 'node:fs';
 import { registerHooks } from 'node:module';
@@ -12,7 +12,7 @@ import { ALL_BUGS } from './planted-bugs.ts';
 const ROOT = join(import.meta.dirname, '../..');
 const { PLANTED_BUG, PLANTED_FILES } = process.env;
 const bug = ALL_BUGS.find(({ name }) => name === PLANTED_BUG);
-if (PLANTED_BUG && !bug) throw new Error(`there is no planted bug named ${PLANTED_BUG}`);
+if (PLANTED_BUG && !bug) throw new Error(`no planted bug has the name ${PLANTED_BUG}`);
 const patches = bug?.patches ?? [];
 
 registerHooks({

@@ -6,7 +6,7 @@ const ROOT = join(import.meta.dirname, '../..');
 
 /** A faulty variant of the product, and the test that must fail on it. */
 export interface PlantedBug {
-  /** The fault. */
+  /** States the fault. */
   readonly name: string;
   readonly patches: readonly Patch[];
   /** The smallest suite that has the test, relative to the root. */
@@ -17,7 +17,7 @@ export interface PlantedBug {
   readonly isSeenOutside?: true;
 }
 
-/** The results of the tests on one variant, by their titles without those of suites. */
+/** The results of the tests on one variant, by title, without the titles of their suites. */
 export interface VariantReport {
   readonly variant: string;
   /** The tests that failed by an assertion. */
@@ -27,8 +27,8 @@ export interface VariantReport {
 }
 
 /**
- * Returns a plugin with which Vitest loads the product with the faults. All variants share its cache of files without a
- * fault, because transforming them again would take most of the time.
+ * Returns a plugin that makes Vitest load the product with the faults. All variants share a cache of the files without a
+ * fault, because transforming those again would take most of the time.
  */
 export function plant(patches: readonly Patch[]): Plugin {
   const findPatches = (id: string) => patches.filter(({ file }) => id.split('?')[0] === join(ROOT, file));

@@ -35,7 +35,7 @@ function expectAllCaught(database: keyof typeof PLANTED_BUGS, env: () => Record<
   });
 }
 
-/** Runs the test on every variant that it must catch. */
+/** Runs the tests on all variants that they must catch. */
 async function runVariants(
   database: keyof typeof PLANTED_BUGS,
   env: Record<string, string>,

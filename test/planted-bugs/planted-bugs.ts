@@ -12,7 +12,7 @@ import { SECURITY_BUGS } from './security-bugs.ts';
 import { SQLITE_BUGS } from './sqlite-bugs.ts';
 import { WEBHOOK_BUGS } from './webhook-bugs.ts';
 
-/** Whether all bugs are planted, as in a soak. Otherwise the first of each list is. */
+/** Whether all bugs are planted, as in a soak, or only the first of each list. */
 export const ALL = process.env.PLANTED_BUGS === 'all';
 
 /** One list for each kind of fault. */
@@ -31,17 +31,17 @@ const KINDS: readonly (readonly PlantedBug[])[] = [
   WEBHOOK_BUGS,
 ];
 
-/** Every faulty variant once. */
+/** All planted bugs. */
 export const ALL_BUGS: readonly PlantedBug[] = KINDS.flat();
 
 const names = (bug: Pick<PlantedBug, 'patches'> & Partial<PlantedBug>, pattern: RegExp) =>
   [bug.suite ?? '', ...bug.patches.map(({ file }) => file)].some((file) => pattern.test(file));
 
-/** Returns the database on which the fault shows in a simulation; Redis is used with MongoDB. */
+/** Returns the database on which a simulation can show the fault. On MongoDB, gateways count in Redis. */
 export const findDatabase = (bug: Pick<PlantedBug, 'patches'>): keyof typeof PLANTED_BUGS =>
   names(bug, /mongo|redis|count-quota/) ? 'MongoDB' : 'SQLite';
 
-/** Returns the variant for the suite that knows a deployment from outside only. */
+/** Returns the variant for the suite that sees a deployment only from outside. */
 const fromOutside = (bug: PlantedBug): PlantedBug => ({
   ...bug,
   name: `${bug.name}, seen from outside`,
@@ -54,7 +54,7 @@ const toRun = (ALL ? KINDS : KINDS.map((bugs) => bugs.slice(0, 1))).flatMap((bug
   ...bugs.filter(({ isSeenOutside }) => isSeenOutside).map(fromOutside),
 ]);
 
-/** The variants to run, by the database that their suites need. */
+/** The variants to run, by the database of their suites. */
 export const PLANTED_BUGS = {
   SQLite: toRun.filter((bug) => !names(bug, /mongo/)),
   MongoDB: toRun.filter((bug) => names(bug, /mongo/)),

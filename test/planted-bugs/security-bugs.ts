@@ -40,7 +40,7 @@ export const SECURITY_BUGS: readonly PlantedBug[] = [
     ],
   },
   {
-    name: 'a gateway mistakes the refusal of a token for that of its requests',
+    name: 'a gateway takes the refusal of its token for a refusal of its requests',
     suite: 'test/integration/replaced-token.test.ts',
     caughtBy: 'all first calls of a gateway to a core with the former token succeed, each executed once',
     patches: [

@@ -6,7 +6,6 @@ const FILES = 'test/contract/sqlite-files.test.ts';
 const SQLITE_STORE = 'src/store/sqlite/sqlite-store.ts';
 const LEADS = 'src/store/sqlite/leads.ts';
 const CREDENTIALS = 'src/store/sqlite/credentials.ts';
-const CLAIMS = 'src/store/sqlite/leads.ts';
 const SCHEMA = 'src/store/sqlite/schema.ts';
 const MIGRATE = 'src/store/sqlite/migrate.ts';
 const UPGRADE = 'test/upgrade/upgrade.test.ts';
@@ -47,9 +46,9 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
     suite: STORE,
     caughtBy: "another key for a contact with an open lead gets that lead's id, and nothing is written",
     patches: [
-      { file: CLAIMS, text: 'INSERT INTO contact_claims', put: 'INSERT OR IGNORE INTO contact_claims' },
+      { file: LEADS, text: 'INSERT INTO contact_claims', put: 'INSERT OR IGNORE INTO contact_claims' },
       {
-        file: CLAIMS,
+        file: LEADS,
         find: 'if (stage !== null && isOpen(stage) && $RIGHTLY) return $HOLDER;',
         put: 'if (number) continue;',
       },
@@ -135,7 +134,7 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
     ],
   },
   {
-    name: 'a lead does not hold the digits of its contact',
+    name: 'a lead does not hold its number as dialled',
     suite: STORE,
     caughtBy: 'a late call with keys of the former region creates no second lead for the same text',
     patches: [
@@ -178,7 +177,7 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
     ],
   },
   {
-    name: 'a public lead is returned with an impossible name',
+    name: 'the public API returns a lead with an unreadable name',
     suite: STORE,
     caughtBy: 'an unreadable lead fails only its own requests, is left out of lists, and keeps its keys',
     patches: [

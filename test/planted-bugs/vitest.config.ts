@@ -9,8 +9,8 @@ const bugs = PLANTED_BUGS[process.env.PLANTED_BUGS_ON as keyof typeof PLANTED_BU
 const projects = bugs.map(({ name, suite, caughtBy, patches }) => project(name, suite, caughtBy, plant(patches)));
 
 /**
- * Runs suites on faulty variants of the product, one project for each variant on PLANTED_BUGS_ON, and finally prints the
- * reports as JSON. `planted-bugs.test.ts` runs it.
+ * Runs suites on faulty variants of the product, and finally prints the reports as JSON. Each variant for the database
+ * PLANTED_BUGS_ON is a project. `planted-bugs.test.ts` uses it.
  */
 export default defineConfig({ test: { projects, reporters: [{ onTestRunEnd: report }], maxWorkers: 3 } });
 
@@ -28,7 +28,7 @@ function project(name: string, suite: string, title: string, plugin: ReturnType<
       taskTitleValueFormatTruncate: 0,
       pool: 'threads',
       provide: { title },
-      // For child processes; SOAK is unset because suites keep their usual size, even in a soak.
+      // For child processes. SOAK is empty, so that suites keep their usual size even in a soak.
       env: { PLANTED_BUG: name, SOAK: '' },
       setupFiles: [`${import.meta.dirname}/only-title.ts`],
     },
@@ -42,7 +42,7 @@ function report(modules: readonly TestModule[]): void {
     const failures = tests.flatMap((test) =>
       (test.result().errors ?? []).map((error) => ({
         title: test.name,
-        // A failed property has the assertion as its cause.
+        // The error of a failed property has the assertion as its cause.
         isCatch: [error, error.cause].some((each) => each?.name === 'AssertionError'),
         error,
       })),

@@ -32,7 +32,7 @@ export const WEBHOOK_BUGS: readonly PlantedBug[] = [
     ],
   },
   {
-    name: 'one good address among bad ones suffices',
+    name: 'one allowed address of a host suffices',
     suite: RECEIVERS,
     caughtBy: 'one forbidden address refuses all, even if private ones are allowed: ["127.0.0.1","169.254.169.254"]',
     patches: [

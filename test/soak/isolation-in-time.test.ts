@@ -4,8 +4,9 @@ import { times } from '../support/builders.ts';
 import { aCapture, aService, readLead, type StudioWithKey } from '../support/service.ts';
 import { testSize } from '../tools/test-size.ts';
 
-/** The number of requests of each kind that are timed; 0 by default, because no regular test may depend on timing. */
+/** The number of timed requests of each kind; usually 0, because only a soak may depend on timing. */
 const SAMPLES = testSize('ISOLATION_SAMPLES', { usual: 0, soak: 5000 });
+const PATIENCE = { timeout: 60_000 + SAMPLES * 100 };
 
 // @proves isolation-3
 describe.runIf(SAMPLES > 0)('refusals of data of another studio take as long as those of unknown data', () => {
@@ -35,7 +36,7 @@ describe.runIf(SAMPLES > 0)('refusals of data of another studio take as long as 
     ['a lead', () => ({ path: `/${anyLead()}` }), () => ({ path: `/${altered(anyLead())}` })],
     ['a source', () => create(other.sourceId), () => create(altered(other.sourceId))],
     ['a cursor', () => list(other.cursor), () => list(swapped(other.cursor))],
-  ])('%s', { timeout: 60_000 + SAMPLES * 100 }, async (what, foreign, unknown) => {
+  ])('refusing %s of another studio takes as long as an unknown one', PATIENCE, async (what, foreign, unknown) => {
     const samples = { foreign: [] as number[], unknown: [] as number[] };
     for (const index of times(SAMPLES + 200, (each) => each)) {
       // In random order, so that neither kind always follows the other.
@@ -46,12 +47,12 @@ describe.runIf(SAMPLES > 0)('refusals of data of another studio take as long as 
       }
     }
     const chance = chanceToBeSlower(samples.foreign, samples.unknown);
-    // One standard deviation: for two equal distributions the result is this close to one half two times in three.
+    // One standard deviation: two equal distributions come this close to one half two times in three.
     const deviation = Math.sqrt((2 * SAMPLES + 1) / (12 * SAMPLES ** 2));
     const [first, second] = [median(samples.foreign), median(samples.unknown)];
     console.info(
       `${what}: foreign ${first.toFixed(1)} µs, unknown ${second.toFixed(1)} µs (medians of ${SAMPLES}); the foreign one ` +
-        `is slower with a chance of ${chance.toFixed(4)}, ${((chance - 0.5) / deviation).toFixed(1)} deviations from one half`,
+        `is slower with probability ${chance.toFixed(4)}, ${((chance - 0.5) / deviation).toFixed(1)} deviations from one half`,
     );
     expect(Math.abs(chance - 0.5) / deviation).toBeLessThan(5);
   });

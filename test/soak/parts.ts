@@ -1,6 +1,6 @@
-/** The parts of a soak, in the order in which they run, and their suites by the beginning of their paths. */
+/** The parts of a soak, in the order in which they run, with the paths of their suites or the beginnings of them. */
 export const PARTS: Readonly<Record<string, readonly string[]>> = {
-  // It measures response times, so nothing has warmed up the machine before.
+  // Comes first, because it measures response times on a machine that nothing has heated up.
   isolation: ['test/soak/isolation-in-time'],
   lives: ['test/simulation'],
   bugs: ['test/planted-bugs'],

@@ -1,6 +1,6 @@
 /**
- * `npm run soak [-- PART...]`: runs the parts of a soak one after the other, all of them or those that are named, and prints a table of
- * what ran. A size that is set in the environment is kept. Ends with status 1 when a test has failed, or a part has run none.
+ * `npm run soak [-- PART...]`: runs the named parts of a soak, or all, one after another. Prints a table of what ran. Sizes that
+ * the environment sets stay. Ends with status 1 if a test has failed, or a part has run none.
  */
 import { spawnSync } from 'node:child_process';
 import { mkdirSync, readFileSync, rmSync } from 'node:fs';
@@ -19,7 +19,7 @@ interface Report {
 const named = process.argv.slice(2);
 const unknown = named.filter((name) => !Object.hasOwn(PARTS, name));
 if (unknown.length > 0) {
-  console.error(`there is no part ${unknown.join(', ')}: the parts are ${Object.keys(PARTS).join(', ')}`);
+  console.error(`unknown parts: ${unknown.join(', ')}; the parts are ${Object.keys(PARTS).join(', ')}`);
   process.exit(2);
 }
 const parts = Object.entries(PARTS).filter(([name]) => named.length === 0 || named.includes(name));
@@ -34,7 +34,7 @@ const rows = parts.map(([name, suites]) => {
 });
 console.log(['', '| part | passed | failed | minutes |', '|---|--:|--:|--:|', ...rows].join('\n'));
 
-/** Runs the suites of a part. Returns the report of Vitest; undefined: it has written none. */
+/** Runs the suites of a part. Returns Vitest's report, or undefined if it has written none. */
 function runPart(name: string, suites: readonly string[]): Report | undefined {
   const file = join(REPORTS, `soak-${name}.json`);
   rmSync(file, { force: true });
