@@ -49,7 +49,7 @@ export function auditContract(opened: () => OpenedStore): void {
       // The longest valid member id.
       const [id, studioId, key, source] = ['m'.repeat(64), STUDIO_ID, anApiKey(), aLeadSource()];
       const lead = aLead({ createdAt: plus(NOW, -DAY_MS) });
-      const ofLead = { studioId, leadId: lead.id };
+      const leadRef = { studioId, leadId: lead.id };
       type By = AuditContext & { readonly memberId: string };
       type Written = readonly [AuditEvent['action'], from?: string | null, to?: string | null];
       const put = (change: Partial<StudioPut>) => (by: By) =>
@@ -99,7 +99,7 @@ export function auditContract(opened: () => OpenedStore): void {
         [(by) => moveLead(store, lead, 'contacted', by), ['lead-stage-changed', 'new', 'contacted']],
         [(by) => moveLead(store, lead, 'contacted', by)],
         [(by) => correctLead(store, lead, { displayName: 'Grace' }, by), ['lead-updated', null, 'displayName']],
-        [(by) => store.eraseLead({ ...ofLead, ...by }), ['lead-erased']],
+        [(by) => store.eraseLead({ ...leadRef, ...by }), ['lead-erased']],
         [
           (by) => store.recordAct(OF_DEPLOYMENT, { action: 'leads-resent', to: 'relay' }, by),
           ['leads-resent', null, 'relay'],
@@ -119,7 +119,7 @@ export function auditContract(opened: () => OpenedStore): void {
       const expected: AuditEvent[] = [];
       const found = async (of: string, leadId: string | null = null) =>
         (await store.listAuditEvents(of, leadId)).toReversed();
-      let ofErased: readonly AuditEvent[] = [];
+      let erasedEvents: readonly AuditEvent[] = [];
       for (const [ms, [act, ...events]] of acts.entries()) {
         const by = { memberId: `member-${ms}`, caller: `caller-${ms}`, callId: `call.${ms}`, now: plus(NOW, ms) };
         await act(by);
@@ -132,11 +132,11 @@ export function auditContract(opened: () => OpenedStore): void {
           };
           expected.push({ action, ...actor, ...of, from, to, time: now });
         }
-        if (events[0]?.[0] === 'lead-erased') ofErased = await found(studioId, lead.id);
+        if (events[0]?.[0] === 'lead-erased') erasedEvents = await found(studioId, lead.id);
       }
 
       store = await opened().reopen();
-      const all = [...ofErased, ...(await found(studioId)), ...(await found(OF_DEPLOYMENT))];
+      const all = [...erasedEvents, ...(await found(studioId)), ...(await found(OF_DEPLOYMENT))];
       const inOrder = (events: readonly AuditEvent[]) => events.toSorted((a, b) => a.time.getTime() - b.time.getTime());
       expect(inOrder(all)).toEqual(expected);
       expect(await found(studioId)).toEqual(inOrder(await found(studioId)));
@@ -189,11 +189,11 @@ export function auditContract(opened: () => OpenedStore): void {
         expect(next).not.toBe(after);
         after = next;
       }
-      const ofRecord = (id: string) => walked.filter((each) => (each.leadId ?? each.apiKeyId ?? each.studioId) === id);
+      const listFor = (id: string) => walked.filter((each) => (each.leadId ?? each.apiKeyId ?? each.studioId) === id);
       for (const id of [OF_DEPLOYMENT, STUDIO_ID])
-        expect(ofRecord(id).map(({ action }) => action)).toEqual(['leads-resent']);
-      expect(ofRecord(lead.id).map(({ action }) => action)).toEqual(['lead-created', 'lead-stage-changed']);
-      for (const { id } of keys) expect(ofRecord(id)).toEqual(times(9, (index) => replaced(index, id)));
+        expect(listFor(id).map(({ action }) => action)).toEqual(['leads-resent']);
+      expect(listFor(lead.id).map(({ action }) => action)).toEqual(['lead-created', 'lead-stage-changed']);
+      for (const { id } of keys) expect(listFor(id)).toEqual(times(9, (index) => replaced(index, id)));
       expect(walked).toHaveLength(4 + 60 * 9);
     });
 
@@ -203,10 +203,10 @@ export function auditContract(opened: () => OpenedStore): void {
       const numbered = (count: number, apiKeyId: string | null, from = 0) =>
         times(count, (index) => event('api-key-replaced', from + index, { apiKeyId, memberId: `m-${index}` }));
       const [small, ending, large] = [anApiKey(), anApiKey(), anApiKey()];
-      const ofStudio = numbered(5101, null);
+      const studioEvents = numbered(5101, null);
       // The range ends within the second key's history, so on MongoDB its last part also has the third key's events.
-      const ofKeys = [numbered(999, small.id), numbered(1999, ending.id, DAY_MS - 1500), numbered(1400, large.id)];
-      await opened().fill({ keys: [small, ending, large], events: [ofStudio, ...ofKeys].flat() });
+      const keyEvents = [numbered(999, small.id), numbered(1999, ending.id, DAY_MS - 1500), numbered(1400, large.id)];
+      await opened().fill({ keys: [small, ending, large], events: [studioEvents, ...keyEvents].flat() });
       const range = { start: NOW, end: plus(NOW, DAY_MS) };
       const added = { memberId: 'added', now: plus(NOW, 1) };
       /** The additions left. On MongoDB the first and the last move old events out of the studio's history. */
@@ -229,7 +229,7 @@ export function auditContract(opened: () => OpenedStore): void {
 
       const parts = await walk(null);
       expect(additions).toBe(0);
-      for (const each of [ofStudio, ...ofKeys])
+      for (const each of [studioEvents, ...keyEvents])
         expect(listEvents(parts).filter(({ apiKeyId }) => apiKeyId === each[0]?.apiKeyId)).toEqual(
           each.filter(({ time }) => time < range.end),
         );

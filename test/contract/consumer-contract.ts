@@ -578,8 +578,8 @@ export function consumerContract(damages: readonly Damage[], opened: () => Opene
       while (!(await store.distributeLeadChanges()));
       while (await receive());
       // It comes once, because equal revisions have equal contents.
-      const ofFirst = received.filter(({ lead }) => lead.id === first.id);
-      expect(ofFirst).toMatchObject([{ kinds: [{ kind: 'created' }, kind] }]);
+      const firstChanges = received.filter(({ lead }) => lead.id === first.id);
+      expect(firstChanges).toMatchObject([{ kinds: [{ kind: 'created' }, kind] }]);
     });
 
     // @proves feed-1

@@ -99,8 +99,8 @@ export function createLeadContract(opened: () => OpenedStore): void {
           kind: 'idempotency-conflict',
         });
       }
-      const ofAnotherVersion = { ...keys, fingerprint: { ...fingerprint, version: fingerprint.version + 1 } };
-      expect(await store.createLead({ ...first, id: newId() }, ofAnotherVersion)).toEqual({
+      const otherVersion = { ...keys, fingerprint: { ...fingerprint, version: fingerprint.version + 1 } };
+      expect(await store.createLead({ ...first, id: newId() }, otherVersion)).toEqual({
         kind: 'idempotency-conflict',
       });
       expect(await everyLead()).toEqual([second, first]);

@@ -33,14 +33,14 @@ export function durabilityContract(opened: () => OpenedStore): void {
 
   describe('text', () => {
     test('text is stored and returned unchanged', async () => {
-      const ofLead = TEXT_FIELDS.filter((field) => field !== 'sourceId');
+      const leadFields = TEXT_FIELDS.filter((field) => field !== 'sourceId');
       const texts = [...Object.values(HARD_TEXTS), '🦉'.repeat(2000), '語'.repeat(2000)];
       const names = texts.map((text) => cut(text, BOUNDS.name.max));
       await store.putStudio(aStudio(), BY);
       const leads: Lead[] = [];
       for (const text of texts) {
         const contact = { type: 'phone', value: cut(text, BOUNDS.phone.max) } as const;
-        const data = Object.fromEntries(ofLead.map((field) => [field, cut(text, BOUNDS[field].max)]));
+        const data = Object.fromEntries(leadFields.map((field) => [field, cut(text, BOUNDS[field].max)]));
         // The leads are closed, because some of their contacts are equal.
         leads.push(await created(aLead({ ...data, contact, stage: 'lost' })));
       }

@@ -54,11 +54,11 @@ export function enquiryContract(damages: readonly Damage[], opened: () => Opened
       await acknowledgeIn(store, before);
       const createdAt = plus(lead.createdAt, 5000);
       const texts = Object.fromEntries(TEXT_FIELDS.map((field) => [field, `Another ${field}`]));
-      const said = { ...texts, sourceId: newId() };
+      const data = { ...texts, sourceId: newId() };
 
-      await refused(lead, { ...said, createdAt });
+      await refused(lead, { ...data, createdAt });
 
-      const enquired = { ...lead, enquiries: [{ id: expect.any(String), time: createdAt, ...said }] };
+      const enquired = { ...lead, enquiries: [{ id: expect.any(String), time: createdAt, ...data }] };
       expect(await store.findLead(STUDIO_ID, lead.id)).toEqual(enquired);
       expect((await store.walkLeads(STUDIO_ID, null, 10)).records).toEqual([enquired]);
       const change = await findChange(lead);

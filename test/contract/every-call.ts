@@ -21,8 +21,8 @@ export const key = anApiKey();
 export const source = aLeadSource();
 
 const keys = keysFor(lead);
-const ofLead = { studioId: STUDIO_ID, leadId: lead.id };
-const ofKey = { studioId: STUDIO_ID, keyId: key.id };
+const leadRef = { studioId: STUDIO_ID, leadId: lead.id };
+const keyRef = { studioId: STUDIO_ID, keyId: key.id };
 
 /** Stores the records. */
 export async function arrange(store: Store): Promise<void> {
@@ -65,18 +65,18 @@ const CALLS: { readonly [Method in Exclude<keyof Store, 'close'>]: readonly ['re
   findStudioAfter: ['reads', (store) => store.findStudioAfter('')],
   putBackfills: ['writes', (store) => store.putBackfills({ ...aConsumer(), number: 1, backfills: [] }, [])],
   listDeliveries: ['reads', (store) => store.listDeliveries(1, 10)],
-  acknowledgeDeliveries: ['writes', (store) => store.acknowledgeDeliveries(1, [{ ...ofLead, revision: 1 }])],
+  acknowledgeDeliveries: ['writes', (store) => store.acknowledgeDeliveries(1, [{ ...leadRef, revision: 1 }])],
   setAsideDeliveries: [
     'writes',
-    (store) => store.setAsideDeliveries(1, [{ ...ofLead, revision: 1, reason: 'ANY', retryAt: null }], NOW),
+    (store) => store.setAsideDeliveries(1, [{ ...leadRef, revision: 1, reason: 'ANY', retryAt: null }], NOW),
   ],
   returnDeferredDeliveries: ['reads', (store) => store.returnDeferredDeliveries(1, NOW)],
-  takeBackDeliveries: ['writes', (store) => store.takeBackDeliveries(1, [ofLead])],
+  takeBackDeliveries: ['writes', (store) => store.takeBackDeliveries(1, [leadRef])],
   listDeliveriesSetAside: ['reads', (store) => store.listDeliveriesSetAside(1, null, 10)],
   measureDeliveries: ['reads', (store) => store.measureDeliveries(1, 10)],
   findEpoch: ['reads', (store) => store.findEpoch()],
   raiseEpoch: ['writes', (store) => store.raiseEpoch(NOW, NOW, BY)],
-  eraseLead: ['writes', (store) => store.eraseLead({ ...ofLead, memberId: null, now: NOW })],
+  eraseLead: ['writes', (store) => store.eraseLead({ ...leadRef, memberId: null, now: NOW })],
   deleteLeads: ['writes', (store) => store.deleteLeads(STUDIO_ID, 10, BY)],
   deleteErasedLeads: ['writes', (store) => store.deleteErasedLeads(STUDIO_ID, [lead.id], NOW)],
   walkUnerasedLeads: ['reads', (store) => store.walkUnerasedLeads(STUDIO_ID, null, 10)],
@@ -89,7 +89,7 @@ const CALLS: { readonly [Method in Exclude<keyof Store, 'close'>]: readonly ['re
   replaceApiKey: ['writes', (store) => store.replaceApiKey(aReplacement(key))],
   revokeApiKey: ['writes', (store) => store.revokeApiKey(STUDIO_ID, key.id, BY)],
   putApiKeyQuota: ['writes', (store) => store.putApiKeyQuota(STUDIO_ID, key.id, 50, BY)],
-  recordApiKeyUse: ['writes', (store) => store.recordApiKeyUse({ ...ofKey, now: NOW, unlessSince: NOW })],
+  recordApiKeyUse: ['writes', (store) => store.recordApiKeyUse({ ...keyRef, now: NOW, unlessSince: NOW })],
   findCredential: ['reads', (store) => store.findCredential(key.secretSha256)],
   putStudio: ['writes', (store) => store.putStudio(aStudio({ status: 'suspended' }), BY)],
   endStudio: ['writes', (store) => store.endStudio(STUDIO_ID, BY)],

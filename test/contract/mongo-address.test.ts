@@ -74,8 +74,8 @@ describe('whatever the address says', () => {
   test('a secondary is never read or reported as ready, whatever options the address has', async () => {
     const fake = await aFake(SECONDARY);
 
-    await inGroups(accepted, 80, async (options, place) => {
-      const store = await openMongoStore(`${fake.url}/option-${place}?${options}`);
+    await inGroups(accepted, 80, async (options, index) => {
+      const store = await openMongoStore(`${fake.url}/option-${index}?${options}`);
       const outcomes = [
         store.check(),
         store.findStudio('a'),
@@ -171,11 +171,11 @@ async function anOpenStore(url: string): Promise<Store> {
 async function inGroups<Each>(
   all: readonly Each[],
   size: number,
-  work: (each: Each, place: number) => Promise<void>,
+  work: (each: Each, index: number) => Promise<void>,
 ): Promise<void> {
   const entries = [...all.entries()].values();
   const worker = async () => {
-    for (const [place, each] of entries) await work(each, place);
+    for (const [index, each] of entries) await work(each, index);
   };
   await Promise.all(Array.from({ length: size }, worker));
 }

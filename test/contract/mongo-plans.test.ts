@@ -345,16 +345,16 @@ describeWithMongo('MongoDB query plans', (mongoUrl) => {
     const made = times(count, () => aLead({ studioId: busy }));
     await leads().insertMany(made.map((each) => leadDocument(each, keysFor(each))));
     const { number } = DEFAULT_CONSUMER;
-    const told = async () => (await store.listDeliveries(number, 500))?.changes.map(toAcknowledgement) ?? [];
+    const listWaiting = async () => (await store.listDeliveries(number, 500))?.changes.map(toAcknowledgement) ?? [];
     mostUpdates = 0;
 
     while (!(await store.distributeLeadChanges()));
-    const aside = (await told()).map((each) => ({ ...each, reason: 'LATER', retryAt: null }));
+    const aside = (await listWaiting()).map((each) => ({ ...each, reason: 'LATER', retryAt: null }));
     expect(await store.setAsideDeliveries(number, aside, NOW)).toMatchObject({ applied: 500 });
     await store.takeBackDeliveries(number, aside);
     expect(await store.resendLeads({ studioId: busy, after: leadId, limit: 500 }, NOW)).toMatchObject({ leads: 500 });
     while (!(await store.distributeLeadChanges()));
-    expect(await store.acknowledgeDeliveries(number, await told())).toMatchObject({ applied: 500 });
+    expect(await store.acknowledgeDeliveries(number, await listWaiting())).toMatchObject({ applied: 500 });
 
     expect(mostUpdates).toBe(100);
   });

@@ -104,7 +104,7 @@ describe.each([
   });
   const EVENT = { action: 'studio-status-changed', memberId: null, time: NOW, from: null, to: 'active' };
 
-  const ofDocuments = () => fake.commands.filter((command) => !ABOUT_SERVER.test(findName(command)));
+  const documentCommands = () => fake.commands.filter((command) => !ABOUT_SERVER.test(findName(command)));
   const sent = (name: string) => fake.commands.filter((command) => findName(command) === name);
   /** Fails the first command of this name with an error; later ones get the usual reply. */
   function failOnce(name: string, error: Document): void {
@@ -137,8 +137,8 @@ describe.each([
       'a definite error is not retried, and the refusal names it: %s (%i)',
       async (codeName, code) => {
         // Some codes concern a single document; then a resend skips that lead.
-        const isOfDocument = method === 'resendLeads' && DOCUMENT_CODES.includes(code);
-        for (const error of [refusal(code, codeName), ...(isOfDocument ? [] : [writeError(code)])]) {
+        const concernsDocument = method === 'resendLeads' && DOCUMENT_CODES.includes(code);
+        for (const error of [refusal(code, codeName), ...(concernsDocument ? [] : [writeError(code)])]) {
           prepare();
           reply = (command) => (findName(command) === write ? error : undefined);
 
@@ -151,7 +151,7 @@ describe.each([
           if (method !== 'putStudio' || !TOO_LARGE.includes(code)) expect(replacements()).toHaveLength(0);
           // A put of a studio may make room by removing its history.
           expect(sent(write).length).toBeLessThanOrEqual(TOO_LARGE.includes(code) && method === 'putStudio' ? 3 : 1);
-          expect(ofDocuments().length).toBeLessThanOrEqual(6);
+          expect(documentCommands().length).toBeLessThanOrEqual(6);
         }
       },
     );
@@ -165,7 +165,7 @@ describe.each([
       // A resend retries little, because its caller does.
       if (method === 'resendLeads' && outcome !== 'done') expect(outcome).toBeInstanceOf(StoreUnavailable);
       else expect(outcome).toBe('done');
-      expect(ofDocuments().length).toBeLessThanOrEqual(12);
+      expect(documentCommands().length).toBeLessThanOrEqual(12);
     });
 
     test('a labelled error or a write concern error leaves the outcome unknown, whatever its code', async () => {
@@ -187,7 +187,7 @@ describe.each([
       await expect(call(store)).rejects.toBeInstanceOf(StoreUnavailable);
 
       expect(sent(write).length).toBeLessThanOrEqual(8);
-      expect(ofDocuments().length).toBeLessThanOrEqual(MAX_COMMANDS);
+      expect(documentCommands().length).toBeLessThanOrEqual(MAX_COMMANDS);
     });
 
     test('a write fails without a retry if its role may not read', async () => {

@@ -129,10 +129,10 @@ test('closing a client whose server no longer answers leaves no connection', asy
 
 test("the server ends each command of the largest acknowledgement before the call's deadline", async () => {
   const { fake, store } = await aStoreOnAFake();
-  const acknowledgements = times(MAX_ACKNOWLEDGEMENTS, (place) => ({
+  const acknowledgements = times(MAX_ACKNOWLEDGEMENTS, (index) => ({
     studioId: STUDIO_ID,
     leadId: newId(),
-    revision: place + 1,
+    revision: index + 1,
   }));
 
   expect(await store.acknowledgeDeliveries(1, acknowledgements)).toMatchObject({ applied: MAX_ACKNOWLEDGEMENTS });

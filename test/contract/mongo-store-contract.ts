@@ -349,8 +349,8 @@ export function mongoStoreContract(toUrl: (database: string) => string, extent: 
         if (kind === 'consumer') return damageConsumer(id, field, value);
         const path = { member: `members.${id}`, source: `sources.${id}` }[kind as string] ?? field;
         const _id: Document = { $in: records.map((record) => findId(kind, record)) };
-        const ofDelivery = () => ({ '_id.id': new UUID(id) });
-        const filter: Document = kind === 'delivery' ? ofDelivery() : { _id: kind === 'epoch' ? 'consumers' : _id };
+        const deliveryFilter = () => ({ '_id.id': new UUID(id) });
+        const filter: Document = kind === 'delivery' ? deliveryFilter() : { _id: kind === 'epoch' ? 'consumers' : _id };
         const change: Document = value === undefined ? { $unset: { [path]: 1 } } : { $set: { [path]: value } };
         await client.db().collection<Document>(COLLECTIONS[kind]).updateMany(filter, change);
       },
@@ -450,13 +450,13 @@ export function mongoStoreContract(toUrl: (database: string) => string, extent: 
     const slow = storeOn({ ...connection, [collection]: interrupted });
     await other.putStudio(aStudio(), BY);
     const { number } = await createdConsumer(other);
-    const told = new Map<string, unknown>();
+    const received = new Map<string, unknown>();
     const listed = async (store: Pick<Store, 'listDeliveries'>) => {
       const { changes = [] } = (await store.listDeliveries(number, 10)) ?? {};
       for (const { lead, revision, kinds } of changes) {
         const key = `${lead.id} ${revision}`;
-        expect({ lead, kinds }).toEqual(told.get(key) ?? { lead, kinds });
-        told.set(key, { lead, kinds });
+        expect({ lead, kinds }).toEqual(received.get(key) ?? { lead, kinds });
+        received.set(key, { lead, kinds });
       }
       return changes;
     };

@@ -294,10 +294,10 @@ export function oddRecordsContract(damages: readonly Damage[], opened: () => Ope
       const { store } = opened();
       await store.putStudio(aStudio(), BY);
       // The odd leads and the last are created at one moment, so that only their ids tell their order.
-      const ofContact = (createdAt: Date) => aLead({ contact, stage: 'lost', createdAt });
-      const first = ofContact(plus(NOW, -1));
-      const odd = times(isWhole ? ODD : SOME_ODD, () => ofContact(NOW));
-      const last = ofContact(NOW);
+      const closedLead = (createdAt: Date) => aLead({ contact, stage: 'lost', createdAt });
+      const first = closedLead(plus(NOW, -1));
+      const odd = times(isWhole ? ODD : SOME_ODD, () => closedLead(NOW));
+      const last = closedLead(NOW);
       await opened().makeLeads(first, ...odd, last);
       const unknownStage = damages.find(({ field }) => field === 'stage') as Damage;
       await opened().damage(unknownStage, ...odd);

@@ -317,9 +317,9 @@ export function quotaContract(name: string, opener: QuotaOpener): void {
         await Promise.all(times(20, () => quota.consume(one, LIMITS)));
         await pass(one, 4000);
 
-        const ofOther = await Promise.all(times(20, () => quota.consume(other, LIMITS)));
+        const otherDecisions = await Promise.all(times(20, () => quota.consume(other, LIMITS)));
 
-        expect(selectAdmitted(ofOther)).toHaveLength(2);
+        expect(selectAdmitted(otherDecisions)).toHaveLength(2);
         // The studio's window ends first. The key's has not counted the requests that the studio refused.
         await pass(one, 57_000);
         expect(await quota.consume(other, LIMITS)).toMatchObject({ admitted: true, owner: 'key', remaining: 0 });

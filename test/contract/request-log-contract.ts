@@ -77,9 +77,9 @@ export function requestLogContract(damages: readonly Damage[], opened: () => Ope
 
     // @proves requests-9
     test('removing requests keeps the newest ones since a time, and those of other studios', async () => {
-      const ofAll = times(2, (index) => times(10, () => aLoggedRequest({ studioId: `studio-${index + 1}` })));
-      const [own, others] = ofAll.map((each) => each.toReversed()) as [LoggedRequest[], LoggedRequest[]];
-      await store.recordRequests(ofAll.flat());
+      const everyRequest = times(2, (index) => times(10, () => aLoggedRequest({ studioId: `studio-${index + 1}` })));
+      const [own, others] = everyRequest.map((each) => each.toReversed()) as [LoggedRequest[], LoggedRequest[]];
+      await store.recordRequests(everyRequest.flat());
       const lowest = newIdAt(new Date(0));
       for (const [newest, since, left] of [
         [10, lowest, 10],
@@ -206,8 +206,8 @@ export function requestLogContract(damages: readonly Damage[], opened: () => Ope
       expect(await listed({ failed: true, pageToken })).toEqual(failed.slice(7, 107));
       expect(await listed({ xRequestId: 'r.3' })).toEqual(newestFirst.filter(({ requestId }) => requestId === 'r.3'));
       expect(await listed({ xRequestId: 'none' })).toEqual([]);
-      const ofKey = { apiKeyId: keyId.toUpperCase(), failed: true, xRequestId: 'r.7' };
-      expect(await listed(ofKey)).toEqual(newestFirst.filter(({ requestId }) => requestId === 'r.7'));
+      const byKey = { apiKeyId: keyId.toUpperCase(), failed: true, xRequestId: 'r.7' };
+      expect(await listed(byKey)).toEqual(newestFirst.filter(({ requestId }) => requestId === 'r.7'));
       for (const invalid of [{ studioId: 'a b' }, { xRequestId: 'a b' }, { apiKeyId: 'x' }, { pageSize: -1 }])
         await expect(listed(invalid)).rejects.toMatchObject({ reason: 'INVALID_REQUEST' });
       await store.putStudio(aStudio({ id: 'studio-2' }), BY);

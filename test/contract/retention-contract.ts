@@ -187,8 +187,8 @@ export function retentionContract(damages: readonly Damage[], opened: () => Open
     test('an unreadable lead prevents no other from being deleted after their studio ended', async () => {
       const leads = [await erasedAgo(STUDIO_ID, 400 * DAY_MS), await erasedAgo(STUDIO_ID, 390 * DAY_MS)];
       const [lowest = expect.fail(), other = expect.fail()] = leads.toSorted((a, b) => (a.id < b.id ? -1 : 1));
-      const ofStage = damages.find(({ kind, field }) => kind === 'lead' && field === 'stage') ?? expect.fail();
-      await opened().damage(ofStage, lowest);
+      const stageDamage = damages.find(({ kind, field }) => kind === 'lead' && field === 'stage') ?? expect.fail();
+      await opened().damage(stageDamage, lowest);
       await endedAgo(STUDIO_ID, 40);
       expect(await retain(async () => true)).toEqual({ deleted: 1 });
       expect(await store.presenceOfLead(STUDIO_ID, other.id)).toBeNull();

@@ -232,21 +232,21 @@ test('an erasure that cannot truncate the log reports that, at its end and after
   expect(left.output()).toContain(LOG_STAYS);
   expect(readFileSync(`${path}-wal`).length).toBeGreaterThan(0);
 
-  let told = 0;
+  let reports = 0;
   const { identities } = openedFiles(path);
   const checkpoints = createCheckpoints(path, identities, () => {
-    told += 1;
+    reports += 1;
   });
   checkpoints.erased();
   await new Promise((resolve) => setTimeout(resolve, 1500));
-  expect(told).toBe(0);
+  expect(reports).toBe(0);
   const { now } = performance;
   vi.spyOn(performance, 'now').mockImplementation(() => now.call(performance) + 60_000);
   onTestFinished(() => void vi.restoreAllMocks());
-  await expect.poll(() => told).toBe(1);
+  await expect.poll(() => reports).toBe(1);
   reader.close();
   await checkpoints.close();
-  expect(told).toBe(1);
+  expect(reports).toBe(1);
   const whole = erase();
   expect(await whole.ended()).toBe(0);
   expect(whole.output()).not.toContain(LOG_STAYS);

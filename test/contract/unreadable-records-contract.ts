@@ -131,8 +131,8 @@ export function unreadableRecordsContract(damages: readonly Damage[], opened: ()
           const erasing = store.eraseLead({ studioId, leadId: lead.id, memberId: null, now: NOW });
           if (/^(?:stage|created_?at|updated_?at)$/i.test(damage.field)) {
             await expect(erasing).rejects.toThrow(UnreadableRecord);
-            const ofContact = await eraseContact({ store, clock: () => NOW }, { studioId, contact: lead.contact });
-            expect(ofContact).toEqual({ erasedCount: 0, skippedCount: 1, mayBeIncomplete: true });
+            const contactErasure = await eraseContact({ store, clock: () => NOW }, { studioId, contact: lead.contact });
+            expect(contactErasure).toEqual({ erasedCount: 0, skippedCount: 1, mayBeIncomplete: true });
             return;
           }
           expect(await erasing).toMatchObject({ kind: 'erased' });

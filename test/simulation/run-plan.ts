@@ -117,12 +117,12 @@ async function runSteps(
   await Promise.all(running);
   await sendVisitors(sim);
   const finalLeads = await readFinalState(sim);
-  const ofLeads = [...finalLeads].map(([studioId, leads]) => {
+  const leadChecks = [...finalLeads].map(([studioId, leads]) => {
     const regions = new Set(sim.listPuts(`region of ${studioId}`).map(({ value }) => value as Region));
     return leadViolations(sim.history.events, { studioId, regions: [...regions], leads });
   });
-  const ofHistory = [
-    ...ofLeads.flatMap(({ violations }) => violations),
+  const historyViolations = [
+    ...leadChecks.flatMap(({ violations }) => violations),
     ...enquiryViolations(sim, finalLeads),
     ...walkViolations(sim, finalLeads),
     ...(await feed.violations(finalLeads)),
@@ -135,11 +135,11 @@ async function runSteps(
   ];
   await last?.();
   const violations = [
-    ...ofHistory,
+    ...historyViolations,
     ...outputViolations(sim),
     ...(await contradictionsIn(sim.world.databaseUrl)),
     ...sim.history.violations,
     ...sim.world.unexpectedEnds,
   ];
-  return { violations, unknown: ofLeads.flatMap(({ unknown }) => unknown) };
+  return { violations, unknown: leadChecks.flatMap(({ unknown }) => unknown) };
 }

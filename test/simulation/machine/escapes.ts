@@ -32,7 +32,7 @@ export function watchEscapes(): void {
       const stack = new Error().stack?.split('\n').slice(2) ?? [];
       if (stack.some((line) => HARMLESS.test(line))) return;
       const lines = stack.filter((line) => !line.includes('node:internal/async_hooks')).slice(0, 8);
-      const place = `${type} ${lines
+      const position = `${type} ${lines
         .map((line) =>
           line
             .trim()
@@ -40,7 +40,7 @@ export function watchEscapes(): void {
             .replace(/file:\/\/.*\/(?=\w+\/)/, ''),
         )
         .join(' < ')}`;
-      escapes.set(place, (escapes.get(place) ?? 0) + 1);
+      escapes.set(position, (escapes.get(position) ?? 0) + 1);
     },
   }).enable();
 }

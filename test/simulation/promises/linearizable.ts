@@ -53,20 +53,20 @@ export function explain<State>(
 
   /** @param from all known operations before this index are taken */
   function search(state: State, from: number): boolean {
-    const mine: Observed<State>[] = [];
+    const added: Observed<State>[] = [];
     const take = (each: Observed<State>) => {
       taken.add(each);
-      mine.push(each);
+      added.push(each);
     };
     // A read can be taken as early as possible, because it rules out no other operation.
-    for (let count = -1; count !== mine.length; ) {
-      count = mine.length;
+    for (let count = -1; count !== added.length; ) {
+      count = added.length;
       for (const each of possible(from).known) if (each.isRead && each.next(state)) take(each);
     }
     let firstLeft = from;
     while (firstLeft < known.length && taken.has(known[firstLeft] as Observed<State>)) firstLeft += 1;
     if (firstLeft === known.length || continues(state, firstLeft)) return true;
-    for (const each of mine) taken.delete(each);
+    for (const each of added) taken.delete(each);
     return false;
   }
 

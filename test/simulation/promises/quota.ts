@@ -33,16 +33,16 @@ export function quotaViolations(sim: Observed, quota: Quota): string[] {
   const requests = sim.history.of('request');
   const counts = sim.world.counts && Map.groupBy(sim.world.counts, ({ apiKeyId }) => apiKeyId);
   const byKey = Map.groupBy(requests, ({ secret }) => sim.keyBySecret.get(secret) ?? '');
-  const ofKeys = [...byKey].flatMap(([key, all]) => {
+  const aboutKeys = [...byKey].flatMap(([key, all]) => {
     const counted = counts?.get(key) ?? [];
     const miscounted = counts ? [...uncounted(all.filter(isCounted), counted), ...countedTwice(all, counted)] : [];
     return [...compareWindows(all, quota.limit), ...miscounted].map((violation) => `key ${key}: ${violation}`);
   });
   const byStudio = Map.groupBy(requests, ({ studioId }) => studioId);
-  const ofStudios = [...byStudio].flatMap(([studioId, all]) =>
+  const aboutStudios = [...byStudio].flatMap(([studioId, all]) =>
     compareWindows(all, quota.studioLimit).map((violation) => `the keys of ${studioId}: ${violation}`),
   );
-  return [...ofKeys, ...ofStudios];
+  return [...aboutKeys, ...aboutStudios];
 
   /** Compares the responses about windows with a limit. */
   function compareWindows(all: readonly Request[], limit: number | undefined): string[] {

@@ -32,7 +32,8 @@ export interface SdkCall {
  */
 export function sdkViolations({ attempts, outcome, deadlineMs, tookMs }: SdkCall): string[] {
   const { result, error } = outcome;
-  const violations = [...earlyRetries(attempts), ...(error ? ofError(attempts, error) : ofResult(attempts, result))];
+  const found = error ? checkError(attempts, error) : checkResult(attempts, result);
+  const violations = [...earlyRetries(attempts), ...found];
   // A list has a deadline for each of its pages.
   const pages = attempts.filter(({ operation, answer }) => operation.name === 'list' && answer?.status === 200).length;
   if (tookMs > deadlineMs * (pages + 1) + LATE_BY_MS) violations.push(`took ${Math.round(tookMs)} of ${deadlineMs} ms`);
@@ -50,7 +51,7 @@ function earlyRetries(attempts: readonly EventOf<'request'>[]): string[] {
   });
 }
 
-function ofResult(attempts: readonly EventOf<'request'>[], result: unknown): string[] {
+function checkResult(attempts: readonly EventOf<'request'>[], result: unknown): string[] {
   const last = attempts.at(-1);
   const bodies = attempts.flatMap(({ answer }) => (answer && answer.status < 300 ? [JSON.parse(answer.text)] : []));
   const { operation, answer } = last ?? {};
@@ -73,7 +74,7 @@ function ofResult(attempts: readonly EventOf<'request'>[], result: unknown): str
   return isDeepStrictEqual(returned, expected) ? [] : [`returns ${JSON.stringify(result)} for ${answer?.text}`];
 }
 
-function ofError(attempts: readonly EventOf<'request'>[], error: LeadIntakeError): string[] {
+function checkError(attempts: readonly EventOf<'request'>[], error: LeadIntakeError): string[] {
   if (!(error instanceof LeadIntakeError)) return [`throws ${(error as Error).stack}`];
   const violations: string[] = [];
   const last = attempts.at(-1)?.answer;

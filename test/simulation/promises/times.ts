@@ -28,13 +28,13 @@ export function timeViolations(sim: Simulation): string[] {
   });
   reads.push(...history.of('leadRead').map(({ leadId, ...read }) => ({ ...read, id: leadId })));
   const changes = Map.groupBy(history.of('change'), ({ leadId }) => leadId);
-  const ofLeads = [...Map.groupBy(reads, ({ id }) => id)].flatMap(([id, ofLead]) => {
+  const aboutLeads = [...Map.groupBy(reads, ({ id }) => id)].flatMap(([id, ofLead]) => {
     const made = changes.get(id)?.filter(({ outcome }) => !('refused' in outcome)).length ?? 0;
     const times = new Set(ofLead.map(({ updatedAt }) => updatedAt));
     const tooMany = times.size > made + 1 ? [`${id} has ${[...times]} as updatedAt after ${made} changes`] : [];
     return [...tooMany, ...findViolations(ofLead)];
   });
-  return [...ofLeads, ...leadsAhead(sim)];
+  return [...aboutLeads, ...leadsAhead(sim)];
 }
 
 /** Returns how far the clocks of some parts may have been ahead while something happened; seconds. */

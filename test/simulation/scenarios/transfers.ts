@@ -46,15 +46,15 @@ async function transfer(sim: Simulation, count: number, killedAfterMs: readonly 
   const cli = (...words: readonly string[]) => repeat(sim, words, killedAfterMs);
   const makeEmail = (line: number) => ownContact(sim.personal, sim.uuid('contact', studioId, line));
   const sent = separateLead(sim, studioId, 'website', makeEmail(0));
-  const ofWebsite = await createSeparateLead(sim, studio, sent);
-  expect(inShort(ofWebsite), '201', 'the lead of the website is created');
-  const corrected = { id: leadIdIn(ofWebsite), displayName: `Eda ${sim.personal}` };
+  const websiteAnswer = await createSeparateLead(sim, studio, sent);
+  expect(inShort(websiteAnswer), '201', 'the lead of the website is created');
+  const corrected = { id: leadIdIn(websiteAnswer), displayName: `Eda ${sim.personal}` };
   await definiteOutcome(sim, 'a lead is corrected', () =>
     sim.crmAt(0).leads.updateLead({ studioId, lead: corrected }, CRM_TIMEOUT),
   );
 
   const idempotencyKey = sim.uuid('key', studioId, 'call');
-  const ofCall = { idempotencyKey, displayName: `Ada ${sim.personal}`, contact: inCall(makeEmail(count)) };
+  const calledLead = { idempotencyKey, displayName: `Ada ${sim.personal}`, contact: inCall(makeEmail(count)) };
   const folder = mkdtempSync(join(tmpdir(), 'lead-intake-import-'));
   try {
     const file = join(folder, 'leads.csv');
@@ -78,8 +78,8 @@ async function transfer(sim: Simulation, count: number, killedAfterMs: readonly 
 
     const copy = join(folder, 'copy.csv');
     writeFileSync(copy, await cli('leads', 'export', studioId));
-    const ofFile = leads.find(({ displayName }) => displayName?.startsWith('Line 2 '))?.id ?? '';
-    for (const leadId of [corrected.id, ofFile]) {
+    const fileLeadId = leads.find(({ displayName }) => displayName?.startsWith('Line 2 '))?.id ?? '';
+    for (const leadId of [corrected.id, fileLeadId]) {
       await cli('leads', 'erase', studioId, leadId);
       sim.history.add({ kind: 'erased', party: 'operator', studioId, leadId, span: { begin: now(), end: now() } });
       const shown = await definiteAnswer(sim, studio.secret, { name: 'get', leadId });
@@ -91,7 +91,7 @@ async function transfer(sim: Simulation, count: number, killedAfterMs: readonly 
     expect(stored.includes(sent.note), false, 'whether the file still has the note of the erased lead');
     expect((await exported()).length, count - 2, 'exported leads after the erasure');
     expect(await importing(copy), { there: count - 2, erased: 2, refused: 0 }, 'the import of an export');
-    const call = () => sim.crmAt(0).leads.importLeads({ studioId, leads: [ofCall] }, CRM_TIMEOUT);
+    const call = () => sim.crmAt(0).leads.importLeads({ studioId, leads: [calledLead] }, CRM_TIMEOUT);
     const called = await definiteOutcome(sim, 'a lead is imported by a call', call);
     const results = 'answer' in called ? called.answer.results : [];
     expect(
