@@ -41,7 +41,7 @@ export function durabilityContract(opened: () => OpenedStore): void {
       for (const text of texts) {
         const contact = { type: 'phone', value: cut(text, BOUNDS.phone.max) } as const;
         const data = Object.fromEntries(leadFields.map((field) => [field, cut(text, BOUNDS[field].max)]));
-        // The leads are closed, because some of their contacts are equal.
+        // The leads are closed, because some of their contacts compare as equal.
         leads.push(await created(aLead({ ...data, contact, stage: 'lost' })));
       }
       const sources = names.map((name) => aLeadSource({ name }));

@@ -261,7 +261,7 @@ function randomFilter({ below, oneOf }: Random): LeadFilter {
   return below(4) === 0 ? { ...filter, apiKeyIds: [oneOf(KEYS)] } : filter;
 }
 
-/** Tells whether a filter includes a lead, by the rule as the contract states it. */
+/** Tells whether a filter includes a lead, without any code of the product. */
 function fits({ stages, sourceIds, created, updated, apiKeyIds = [] }: LeadFilter, lead: Lead): boolean {
   const isWithin = (time: Date, { start, end }: TimeRange) =>
     time.getTime() >= (start?.getTime() ?? Number.NEGATIVE_INFINITY) &&

@@ -33,7 +33,7 @@ const by = fc.record({
 type By = typeof by extends fc.Arbitrary<infer Choice> ? Choice : never;
 export const CRM: By = { core: 0, isCommand: false, killedAfterMs: 0 };
 
-/** A request that both can make. */
+/** A request that the CRM can make, and perhaps an operator. */
 interface Asked<Answer> {
   call(core: CoreClients): Promise<Answer>;
   /** The words of the command; undefined if only the CRM can make the request. */
@@ -229,7 +229,7 @@ export const changeKey = aScenario({
   },
 });
 
-/** Replaces or revokes a key. The former secret is invalid as soon as that is acknowledged. */
+/** Replaces the secret of a key, or revokes the key. The former secret is invalid as soon as that is acknowledged. */
 async function endSecret(
   sim: Simulation,
   key: KnownKey,

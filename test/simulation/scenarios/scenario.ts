@@ -11,7 +11,7 @@ export interface Scenario<Choice = unknown> {
   readonly isLast?: true;
   /** Generates the parameters. */
   readonly choice: fc.Arbitrary<Choice>;
-  /** Runs the scenario, and records its outcome in the history. Does not throw, whatever the service answers. */
+  /** Runs the scenario, and records its outcome in the history. Must not throw, whatever the service answers. */
   run(sim: Simulation, choice: Choice): Promise<void>;
   /** Whether this deployment can run the scenario. Default: yes. */
   isPossible?(sim: Simulation): boolean;
