@@ -5,7 +5,7 @@ import axe from 'axe-core';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { openSite } from '../../gateway/docs/site.ts';
 import { aService, readLead } from '../support/service.ts';
-import { describeWithChromium, faultsOfAccess, RULES_OF_COLOURS, SHOWN_WIDTH } from '../tools/browser.ts';
+import { COLOUR_RULES, describeWithChromium, listAccessFaults, SHOWN_WIDTH } from '../tools/browser.ts';
 import { run } from '../tools/processes.ts';
 
 const PREFIX = '/some/prefix';
@@ -82,11 +82,11 @@ describeWithChromium('the docs, in a browser and behind a prefix', (open) => {
       await page.evaluate(LEAVE_ONE_TOKEN_OF_A_STYLE);
       await page.evaluate(axe.source);
       await page.evaluate(END_TRANSITIONS);
-      expect({ path, faults: await page.evaluate(faultsOfAccess()) }).toEqual({ path, faults: [] });
+      expect({ path, faults: await page.evaluate(listAccessFaults()) }).toEqual({ path, faults: [] });
       await page.emulateMedia({ colorScheme: 'dark' });
       await page.locator('html.dark').waitFor();
       await page.evaluate(END_TRANSITIONS);
-      expect({ path, faults: await page.evaluate(faultsOfAccess(RULES_OF_COLOURS)) }).toEqual({ path, faults: [] });
+      expect({ path, faults: await page.evaluate(listAccessFaults(COLOUR_RULES)) }).toEqual({ path, faults: [] });
       await page.emulateMedia({ colorScheme: 'light' });
     }
   });

@@ -4,7 +4,7 @@ import { expect, test } from 'vitest';
 import { ApiKeyScope } from '../../proto/gen/leadintake/v1/api_key_pb.ts';
 import { times } from '../support/builders.ts';
 import { aCapture, aService, readLead } from '../support/service.ts';
-import { describeWithChromium, faultsOfAccess, SHOWN_WIDTH } from '../tools/browser.ts';
+import { describeWithChromium, listAccessFaults, SHOWN_WIDTH } from '../tools/browser.ts';
 
 const LIMIT = 80;
 /** A visitor may enter this to take over the reader's page. */
@@ -194,7 +194,7 @@ describeWithChromium('the inbox, in a browser', (open) => {
     await page.getByRole('button', { name: 'Send', exact: true }).click();
     await page.getByText('HTTP 201').waitFor();
     await page.evaluate(axe.source);
-    expect(await page.evaluate(faultsOfAccess())).toEqual([]);
+    expect(await page.evaluate(listAccessFaults())).toEqual([]);
     expect(await page.evaluate(SHOWN_WIDTH)).toBe(390);
   });
 });

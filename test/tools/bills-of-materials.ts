@@ -6,7 +6,7 @@ import { ROOT } from './processes.ts';
 const schemas = join(ROOT, 'node_modules/@cyclonedx/cyclonedx-library/res/schema');
 const schema = (name: string) => JSON.parse(readFileSync(join(schemas, `${name}.SNAPSHOT.schema.json`), 'utf8'));
 
-/** Validates a bill of materials by the schema of CycloneDX 1.6. */
+/** Validates a bill of materials against the schema of CycloneDX 1.6. */
 export const validateBom = new Ajv({
   strict: false,
   validateFormats: false,

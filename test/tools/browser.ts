@@ -18,7 +18,7 @@ const TIMEOUT_MS = 60_000;
  */
 export type OpenPage = (url: string, options?: BrowserContextOptions) => Promise<Page>;
 
-/** A suite that needs a browser. */
+/** Defines a suite that needs a browser. */
 export function describeWithChromium(name: string, body: (open: OpenPage) => void): void {
   describeIf(CHROMIUM !== undefined, name, 'install chromium', () => {
     let browser: Browser;
@@ -52,14 +52,14 @@ export function describeWithChromium(name: string, body: (open: OpenPage) => voi
   });
 }
 
-/** The width of the page, evaluated in it. */
+/** JavaScript that measures the width of its page. */
 export const SHOWN_WIDTH = 'document.documentElement.scrollWidth';
 
 /** Rules of axe whose outcome depends on the colour scheme. */
-export const RULES_OF_COLOURS: readonly string[] = ['color-contrast', 'link-in-text-block'];
+export const COLOUR_RULES: readonly string[] = ['color-contrast', 'link-in-text-block'];
 
-/** The accessibility faults that axe finds by these rules or tags, evaluated in a page with axe. */
-export const faultsOfAccess = (
+/** Returns JavaScript that lists the accessibility faults of its page by these rules or tags. The page must have loaded axe. */
+export const listAccessFaults = (
   rules: readonly string[] = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa'],
 ): string => `axe.run({ resultTypes: ['violations'], runOnly: ${JSON.stringify(rules)} }).then(({ violations }) =>
   violations.flatMap(({ id, nodes }) => nodes.map(({ html }) => id + ': ' + html.slice(0, 200))))`;

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 
-/** Texts that must not appear, each with a name for the report and in every encoding. */
+/** Secret texts that must not appear in any encoding. Each has a name for the report. */
 export class Canaries {
   readonly #forms = new Map<string, string>();
 
@@ -12,7 +12,7 @@ export class Canaries {
       encodeURIComponent(text),
       JSON.stringify(text).slice(1, -1),
       ...(['base64', 'base64url', 'hex'] as const).map((encoding) => bytes.toString(encoding).replace(/=+$/, '')),
-      // The form in which JSON and inspect write bytes.
+      // JSON and inspect write bytes in this form.
       bytes.join(','),
     ]) {
       this.#forms.set(form, name);

@@ -31,8 +31,8 @@ export const missingTools = (tools: readonly string[]): readonly string[] =>
   tools.filter((tool) => spawnSync('bash', ['-c', tool], { cwd: ROOT }).status !== 0);
 
 /**
- * A suite that runs an example, with concurrent tests, because they mostly wait. No machine has the tools of every language,
- * so a suite with missing tools is skipped with a warning, in CI too.
+ * Defines a suite that runs an example, with concurrent tests, because they mostly wait. Skips it with a warning if tools
+ * are missing, even in CI, because no machine has the tools of every language.
  */
 export function describeWithTools(tools: readonly string[], name: string, body: () => void): void {
   const missing = missingTools(['bash --version', ...tools]);
@@ -44,12 +44,12 @@ export function describeWithTools(tools: readonly string[], name: string, body: 
   }
 }
 
-/** Starts commands in the project folder that run until they are killed. The returned process is the last of them. */
+/** Starts commands in the project folder that run until they are killed. Bash becomes the last of them, which is returned. */
 export function startCommands(commands: string, env: Readonly<Record<string, string>>): ChildProcess {
   return spawn('bash', ['-ec', commands], { cwd: ROOT, env: { ...process.env, ...env }, stdio: 'ignore' });
 }
 
-/** Starts commands like `startCommands`, with an input. `kill` ends all their processes, such as those that npx starts. */
+/** Starts commands with an input. `kill` also ends the processes that they started, such as those of npx. */
 export function watchCommands(commands: string, env: Readonly<Record<string, string>>, input = ''): RunningProcess {
   const child = spawn('bash', ['-ec', commands], {
     cwd: ROOT,

@@ -13,16 +13,16 @@ const { NODE_COMPILE_CACHE = '' } = process.env;
 /** The Node option that makes a process plant the bug in PLANTED_BUG. */
 const PLANTING = `--import=${new URL('../planted-bugs/plant-in-process.ts', import.meta.url)}`;
 
-/** The variables with which a process plants the bug of this test run, if there is one. */
+/** Environment variables that make a process plant the bug of this test run, if there is one. */
 export const PLANTED: Readonly<Record<string, string>> = process.env.PLANTED_BUG
   ? { PLANTED_BUG: process.env.PLANTED_BUG, NODE_OPTIONS: PLANTING }
   : {};
 
-/** Whether the README's commands can run here; in CI they must. */
+/** Whether the README's commands can run here. CI requires it. */
 export const hasShellAndCurl =
   process.env.CI === 'true' || ['bash', 'curl'].every((command) => spawnSync(command, ['--version']).status === 0);
 
-/** Runs a script in bash and returns its output, standard output and error in one. */
+/** Runs a script in bash and returns its standard output and error as one text. */
 export async function bash(script: string, env: Record<string, string> = {}): Promise<string> {
   const child = spawn('bash', ['-s'], { env: { ...process.env, ...env }, stdio: ['pipe', 'pipe', 'pipe'] });
   let output = '';
@@ -58,10 +58,10 @@ export function sharedFolder(): () => string {
   return () => folder;
 }
 
-/** A process of the product, run as by its user. */
+/** A process of the product, run the way its users run it. */
 export interface RunningProcess {
   readonly child: ChildProcess;
-  /** The output so far, standard output and error in one. */
+  /** The standard output and error so far, as one text. */
   output(): string;
   /** Waits until the output matches. */
   printed(pattern: RegExp): Promise<RegExpExecArray>;
@@ -96,7 +96,7 @@ export function start(
   file: string,
   { args = [], env = {}, release = ROOT, cwd = release, within = [] }: RunOptions = {},
 ): RunningProcess {
-  // A planted bug of this process only, or of all processes of the test run.
+  // The bug is planted in this process only, or in all processes of the test run.
   const { PLANTED_BUG = process.env.PLANTED_BUG ?? '' } = env;
   const [command = '', ...rest] = [...within, process.execPath, resolve(release, file), ...args];
   const child = spawn(command, rest, {
@@ -128,7 +128,7 @@ export function watch(child: ChildProcessByStdio<Writable | null, Readable, Read
       more = Promise.withResolvers();
     });
   }
-  // Waits for child processes, too: they hold the output open.
+  // Child processes hold the output open, so this waits for them, too.
   const closed = once(child, 'close');
   const printed = async (pattern: RegExp) => {
     for (;;) {

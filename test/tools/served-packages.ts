@@ -25,7 +25,7 @@ export interface ServiceWithPackages {
  */
 export function aServiceWithPackages(build: (folder: string) => void): ServiceWithPackages {
   const folder = sharedFolder();
-  // Longer than a test, because a busy process would send a request on a connection that was just closed.
+  // Connections stay open longer than a test, because a busy process could send a request on one that was just closed.
   const proxy = createServer({ keepAliveTimeout: 600_000 }, (request, response) => {
     if (!request.url?.startsWith('/lead-api/')) return void response.writeHead(404).end();
     const { hostname, port } = new URL(service.url);

@@ -27,7 +27,7 @@ export interface KnownLead {
   readonly note: string | undefined;
 }
 
-/** The calls with which tests of clients and of examples arrange and inspect a service, besides its public API. */
+/** Calls that arrange and inspect a service, for tests of clients and examples. */
 export interface ServiceCalls {
   /** Creates a studio with a new id. @param scopes the scopes of its key; all by default */
   aStudioWithKey(options?: { readonly scopes?: readonly Scope[] }): Promise<StudioWithKey>;
@@ -62,7 +62,7 @@ export interface ServedService extends ServiceCalls {
   get(secret: string, path?: string): Promise<Response>;
 }
 
-/** A call to the process of a service, and the messages from it: first its address and calls, then results. */
+/** A call to the process of a service. The process sends its address and calls first, then a reply to each call. */
 export interface ServiceRequest {
   readonly id: string;
   readonly call: keyof ServiceCalls;
@@ -81,9 +81,9 @@ export type ServiceReply =
 type Settings = Readonly<Record<string, string>>;
 
 /**
- * A service for all tests of a file. It is started before their own hooks and stopped after them.
+ * Returns a service for all tests of a file. It starts before their own hooks and stops after them.
  *
- * @param settings a function when they depend on earlier hooks
+ * @param settings a function if they depend on earlier hooks
  */
 export const aServedService = (settings: Settings | (() => Settings) = {}): ServedService =>
   forAllTests(
@@ -91,7 +91,7 @@ export const aServedService = (settings: Settings | (() => Settings) = {}): Serv
     ({ stop }) => stop(),
   );
 
-/** Starts a service in a separate process. The caller must stop it. Once it has ended, each call rejects. */
+/** Starts a service in a separate process. The caller must stop it. Calls reject once it has ended. */
 export async function startServedService(settings: Settings): Promise<ServedService & { stop(): Promise<void> }> {
   const child = fork(join(ROOT, 'test/support/serve.ts'), [JSON.stringify(settings)], {
     env: { ...process.env, ...PLANTED },

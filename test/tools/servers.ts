@@ -18,7 +18,7 @@ export function hasCommand(name: string): boolean {
 }
 
 /**
- * A suite that runs on any Redis, even a shared one: the one at REDIS_TEST_URL, else one that it starts.
+ * Defines a suite that runs on any Redis, even a shared one: the one at REDIS_TEST_URL, else one that it starts.
  *
  * @param body gets the address, which is known when tests run
  */
@@ -37,12 +37,12 @@ export function describeWithRedis(name: string, body: (redisUrl: () => string) =
   });
 }
 
-/** A suite whose tests start their own Redis and make it fail. */
+/** Defines a suite whose tests start their own Redis and make it fail. */
 export function describeWithRedisServer(name: string, body: () => void): void {
   describeIf(HAS_REDIS_SERVER, name, 'install redis-server', body);
 }
 
-/** A suite whose tests connect to their own Redis over TLS. */
+/** Defines a suite whose tests connect to their own Redis over TLS. */
 export function describeWithRedisTls(name: string, body: () => void): void {
   // A redis-server without TLS rejects the option as unknown; one with TLS reports the missing certificate. Both end.
   const { stdout } = spawnSync('redis-server', ['--port', '0', '--tls-port', '1'], { encoding: 'utf8' });
@@ -51,8 +51,8 @@ export function describeWithRedisTls(name: string, body: () => void): void {
 }
 
 /**
- * Retries a test that a call to a busy server ended, because its outcome was unknown in time; no message of an assertion
- * matches. Vitest ignores a condition that is a function, and retries every failure.
+ * Retries a test that failed because a busy server did not respond in time. No message of an assertion matches.
+ * The condition is a pattern, because Vitest drops a condition that is a function, and then retries every failure.
  */
 const AGAIN_IF_BUSY = {
   retry: {
@@ -62,7 +62,7 @@ const AGAIN_IF_BUSY = {
   },
 };
 
-/** A suite that needs a server. Without it, the suite is skipped with a warning on a developer's machine, and fails in CI. */
+/** Defines a suite that needs a server. Without the server, it is skipped with a warning, and fails in CI. */
 export function describeIf(found: boolean, name: string, remedy: string, body: () => void): void {
   if (found) {
     describe(name, AGAIN_IF_BUSY, body);
@@ -123,7 +123,7 @@ export async function startRedisCluster(
         ...settings,
         'cluster-enabled': ['yes'],
         'cluster-port': [`${busPort}`],
-        // Without it, the first node has no address of its own.
+        // Without this setting, the first node does not know its own address.
         'cluster-announce-ip': ['127.0.0.1'],
       },
       security,
@@ -143,7 +143,7 @@ export async function startRedisCluster(
  * Starts a Redis on a free port. The caller must stop it.
  *
  * @param settings additional options of redis-server
- * @param security `tls`: on a second port; the settings have its certificate
+ * @param security `tls` adds a second port with TLS; the settings name its certificate
  */
 export async function startRedis(settings: RedisSettings = {}, security?: 'tls'): Promise<RedisServer> {
   const folder = mkdtempSync(join(tmpdir(), 'lead-intake-redis-'));
@@ -196,13 +196,13 @@ export async function aRedis(): Promise<RedisServer> {
   return redis;
 }
 
-/** Kills a server at the end of this process if its suite has failed to stop it. */
+/** Kills a server when this process ends, if its suite has failed to stop it. */
 export function killOnExit(child: ChildProcess): void {
   started.add(child);
   child.once('exit', () => started.delete(child));
 }
 
-/** Running servers. Vitest ends a worker process with SIGTERM. */
+/** The running servers. Vitest ends a worker process with SIGTERM. */
 const started = new Set<ChildProcess>();
 process.once('SIGTERM', () => {
   for (const child of started) child.kill('SIGKILL');
@@ -227,7 +227,7 @@ async function startRedisProcess(
     user: [USER, 'on', `>${PASSWORD}`, '~*', '&*', '+@all'],
   };
   const args = Object.entries(options).flatMap(([name, values]) => [`--${name}`, ...values]);
-  // Inherits no output, because a server left behind would hold it open, and the reader of this process's output would wait.
+  // The server inherits no output: if it were left behind, readers of this process's output would wait for it.
   const child = spawn('redis-server', args, { stdio: ['ignore', 'pipe', 'ignore'] });
   killOnExit(child);
   const printed: string[] = [];
@@ -242,8 +242,8 @@ async function startRedisProcess(
 }
 
 /**
- * Returns an unused port of 127.0.0.1 below those that operating systems give to connections, one of which could otherwise
- * take it before its server listens.
+ * Returns an unused port of 127.0.0.1, below the ephemeral ports. An outgoing connection could take one of those before the
+ * server listens.
  */
 export async function freePort(): Promise<number> {
   const port = randomInt(20_000, 32_768);

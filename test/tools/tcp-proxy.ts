@@ -1,11 +1,11 @@
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 
-/** Selects the replies or requests to lose. */
+/** The replies or requests that a proxy loses, and how. */
 export interface Loss {
-  /** Whether a client's bytes are a relevant request; only its reply can be lost. */
+  /** Whether a client's bytes are a relevant request. Replies to other requests are never lost. */
   readonly of: (request: Buffer) => boolean;
-  /** The first one to lose, by default 1, the next one. */
+  /** The first relevant request whose reply is lost; by default 1, the next one. */
   readonly from?: number;
   /** How many in a row are lost; by default 1. */
   readonly count?: number;
@@ -26,14 +26,14 @@ export interface TcpProxy {
   readonly port: number;
   /** The number of connections so far. */
   opened(): number;
-  /** Loses some replies from now on, in whole or in part, although the server executes their requests. */
+  /** From now on loses some replies, in whole or in part. The server executes their requests. */
   loseReplies(loss: Loss): void;
   /**
-   * Replies to the next relevant request instead of the server, which does not get it.
+   * Replies to the next relevant request in place of the server, which does not get it.
    *
    * @param of as in `Loss`
    */
-  replyTo(of: (request: Buffer) => boolean, replyOf: (request: Buffer) => Buffer): void;
+  replyTo(of: (request: Buffer) => boolean, makeReply: (request: Buffer) => Buffer): void;
   /** The number of replies lost since loseReplies. */
   lost(): number;
   /** Forwards nothing; connections stay open and new ones succeed. */
@@ -49,7 +49,7 @@ export interface TcpProxy {
 export async function startProxy(targetHost: string, targetPort: number, host = '127.0.0.1'): Promise<TcpProxy> {
   let mode: 'passing' | 'silent' | 'refusing' = 'passing';
   let loss: Required<Loss> | undefined;
-  let ownReply: { of: (request: Buffer) => boolean; replyOf: (request: Buffer) => Buffer } | undefined;
+  let ownReply: { of: (request: Buffer) => boolean; makeReply: (request: Buffer) => Buffer } | undefined;
   let seen = 0;
   let lost = 0;
   const pairs = new Map<Socket, Socket>();
@@ -90,9 +90,9 @@ export async function startProxy(targetHost: string, targetPort: number, host = 
     };
     client.on('data', (request: Buffer) => {
       if (ownReply?.of(request)) {
-        const { replyOf } = ownReply;
+        const { makeReply } = ownReply;
         ownReply = undefined;
-        client.write(replyOf(request));
+        client.write(makeReply(request));
         return;
       }
       if (isLost(request) && loss !== undefined) {
@@ -141,8 +141,8 @@ export async function startProxy(targetHost: string, targetPort: number, host = 
       seen = 0;
       lost = 0;
     },
-    replyTo(of, replyOf) {
-      ownReply = { of, replyOf };
+    replyTo(of, makeReply) {
+      ownReply = { of, makeReply };
     },
     lost: () => lost,
     silence() {
