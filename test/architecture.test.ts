@@ -5,7 +5,7 @@ import { describe, expect, test } from 'vitest';
 
 const ROOT = join(import.meta.dirname, '..');
 
-/** The imports of a store's adapter besides its driver: the port, and the parts that both adapters share. */
+/** The imports that a store's adapter may have besides its driver: the port, and the parts that both adapters share. */
 const ADAPTER_IMPORTS = [
   'common/deadlines.ts',
   'common/invariants.ts',
@@ -24,7 +24,7 @@ const ADAPTER_IMPORTS = [
 ];
 
 /** The imports that every room of the gateway may have. */
-const OF_ALL_ROOMS = [
+const IN_EVERY_ROOM = [
   'common/',
   'proto/gen/',
   'gateway/admission/quota/quota-port.ts',
@@ -37,8 +37,8 @@ const OF_ALL_ROOMS = [
 ];
 
 /**
- * The rooms, and what each may import besides itself. Rooms are prefixes of paths; the longest match applies. Only imports
- * listed here are allowed, and no room imports one further down.
+ * The rooms, and what each may import besides itself. A room is a prefix of paths; the longest match applies. No room imports
+ * one further down.
  */
 const ALLOWED_IMPORTS: Readonly<Record<string, readonly string[]>> = {
   // The contract between the processes.
@@ -124,17 +124,17 @@ const ALLOWED_IMPORTS: Readonly<Record<string, readonly string[]>> = {
     'gateway/problems.ts',
     'gateway/request.ts',
   ],
-  'gateway/core/': OF_ALL_ROOMS,
-  'gateway/routes/': ['gateway/core/', 'gateway/docs/', 'gateway/routes/schemas.ts', ...OF_ALL_ROOMS],
-  'gateway/admission/': ['gateway/admission/quota/', 'gateway/core/', ...OF_ALL_ROOMS],
-  'gateway/port/': ['gateway/admission/', 'gateway/routes/', ...OF_ALL_ROOMS],
+  'gateway/core/': IN_EVERY_ROOM,
+  'gateway/routes/': ['gateway/core/', 'gateway/docs/', 'gateway/routes/schemas.ts', ...IN_EVERY_ROOM],
+  'gateway/admission/': ['gateway/admission/quota/', 'gateway/core/', ...IN_EVERY_ROOM],
+  'gateway/port/': ['gateway/admission/', 'gateway/routes/', ...IN_EVERY_ROOM],
   'gateway/': [
     'gateway/admission/',
     'gateway/core/',
     'gateway/docs/',
     'gateway/routes/',
     'gateway/port/',
-    ...OF_ALL_ROOMS,
+    ...IN_EVERY_ROOM,
   ],
   // A separate process, which knows the core only by the contract.
   'relay/': ['common/', 'proto/gen/'],
@@ -274,13 +274,13 @@ describe('imports run one way', () => {
   });
 
   // @proves others-7
-  test('every file is in a row of the table, and every row has files', () => {
+  test('every file has a row in ALLOWED_IMPORTS, and every row has files', () => {
     expect(FILES.filter((file) => findRoom(file) === undefined)).toEqual([]);
     expect(Object.keys(ALLOWED_IMPORTS).filter((room) => !FILES.some((file) => findRoom(file) === room))).toEqual([]);
     expect(internalImports.length).toBeGreaterThan(1000);
   });
 
-  test('no file except measurements imports one from a row further down', () => {
+  test('no file outside bench imports one from a row further down', () => {
     const rooms = Object.keys(ALLOWED_IMPORTS);
     const upwards = internalImports.filter(
       ({ file, imported }) => rooms.indexOf(findRoom(file) ?? '') < rooms.indexOf(findRoom(imported) ?? ''),
@@ -308,7 +308,7 @@ test.each(['src/check-health.ts', 'gateway/check-health.ts'])('%s, which runs of
   expect(packages.filter(({ imported }) => !imported.startsWith('node:'))).toEqual([]);
 });
 
-// Node runs the sources unchanged, and the oldest that package.json allows has no explicit resource management.
+// Node runs the sources unchanged, and the oldest Node that package.json allows does not know `using`.
 test('no file of the product has a declaration that the oldest Node cannot parse', () => {
   const product = FILES.filter((file) => PRODUCTION.test(file));
   const declares = (file: string) => /^ *(?:await )?using \w+ =/m.test(readFileSync(join(ROOT, file), 'utf8'));
@@ -321,7 +321,7 @@ test('the trace exporter is loaded only with traces enabled', () => {
   expect(readFileSync(join(ROOT, 'common/open-tracer.ts'), 'utf8')).toContain("await import('./otlp-tracer.ts')");
 });
 
-/** The files that Git tracks in this folder, if it is a checkout and Git is installed. */
+/** The files that Git tracks here. The command fails without Git or outside a checkout. */
 const tracked = spawnSync('git', ['ls-files', '-z'], { cwd: ROOT, encoding: 'utf8' });
 
 test.skipIf(tracked.status !== 0)('the top level has only what architecture.md names', () => {

@@ -7,7 +7,7 @@ import { gatewaySettings } from '../gateway/config.ts';
 import { relaySettings } from '../relay/config.ts';
 import { VERSION } from '../sdk/packages/build-packages.ts';
 import { coreSettings } from '../src/config.ts';
-import { kubernetesLife } from './kubernetes-life.ts';
+import { describeInPods } from './kubernetes-pods.ts';
 import {
   buildImage,
   type Container,
@@ -24,7 +24,7 @@ import { validateBom } from './tools/bills-of-materials.ts';
 import { bash, ROOT, temporaryFolder } from './tools/processes.ts';
 import { describeWithRedis, freePort } from './tools/servers.ts';
 
-// Each command in a container starts its own Node.
+// The tests are slow: each command in a container starts its own Node.
 vi.setConfig({ testTimeout: 600_000 });
 
 const PROCESSES = ['core', 'gateway', 'relay'] as const;
@@ -33,7 +33,7 @@ type ProcessName = (typeof PROCESSES)[number];
 /** The maximum time to build the image without a cache; milliseconds. */
 const BUILD_TIMEOUT_MS = 900_000;
 
-/** Matches the package.json of an installed package, but not of a folder in one. */
+/** Matches the package.json of an installed package, but none in a folder below it. */
 const IS_PACKAGE = /node_modules\/(?:@[^/]+\/)?[^/@]+\/package\.json$/;
 
 /** The parts of compose.yaml that concern the product. */
@@ -93,7 +93,7 @@ describeWithImage('the image', () => {
   }, BUILD_TIMEOUT_MS);
   afterAll(() => removeImage(image));
 
-  test('the image belongs to root, runs as user node, and lists its commands by default', async () => {
+  test('the image runs as user node, who may write to /app/data only, and lists its commands', async () => {
     const container = await createContainer(image);
     expect(await container.exec('id', '--user', '--name')).toEqual({ status: 0, output: 'node\n' });
     const files = await container.exec('find', '/app', '-xdev', '-writable', '-not', '-type', 'l');
@@ -164,8 +164,8 @@ describeWithImage('the image', () => {
     expect(await stop(relay)).toBe(0);
   });
 
-  // It takes minutes.
-  if (process.env.SOAK) kubernetesLife(() => image);
+  // These tests take minutes.
+  if (process.env.SOAK) describeInPods(() => image);
 
   describeWithMongo('as compose.yaml has them', (mongoUrl) => {
     describeWithRedis('with a Redis', (redisUrl) => {
@@ -178,7 +178,7 @@ describeWithImage('the image', () => {
 
         const ports = { CORE_PORT: `${await freePort()}`, GATEWAY_PORT: `${await freePort()}` };
         const url = `http://127.0.0.1:${ports.GATEWAY_PORT}`;
-        // The addresses of the services of compose.yaml on this machine.
+        // Here the services of compose.yaml have addresses of this machine.
         const addresses: Record<string, string> = {
           DATABASE_URL: `${mongoUrl()}containers-${crypto.randomUUID()}`,
           REDIS_URL: redisUrl(),

@@ -16,11 +16,11 @@ import { bash, hasShellAndCurl, ROOT, run, temporaryFolder } from './tools/proce
 
 const read = (path: string) => readFileSync(join(ROOT, path), 'utf8');
 
-/** The pages that describe the current repository; others have examples or earlier releases. */
+/** The pages about the repository as it is now. Others have examples or are about earlier releases. */
 const CURRENT_PAGES = MARKDOWN_PAGES.map(({ path }) => path).filter((path) =>
   /^(?:README|CONTRIBUTING|SECURITY|test\/README|docs\/.*)\.md$/.test(path),
 );
-/** The pages whose names in capitals are only settings, not constants of the code or of the tests. */
+/** The pages in which every name in capitals is a setting. Others also name constants. */
 const PAGES_WITH_SETTINGS = CURRENT_PAGES.filter(
   (page) => page !== 'test/README.md' && page !== 'docs/reference/bounds.md',
 );
@@ -29,8 +29,8 @@ const PAGES_WITH_SETTINGS = CURRENT_PAGES.filter(
 const settingsRows = () =>
   Object.entries<SettingTraits>(SETTINGS).map(([name, { fallback, fromFile }]) => {
     const parts = Object.entries({ core: coreSettings, gateway: gatewaySettings, relay: relaySettings });
-    const of = parts.flatMap(([part, settings]) => (name in settings ? [part] : [])).join(', ');
-    return `| \`${name}\`${fromFile ? ' °' : ''} | ${of} | ${fallback === undefined ? '' : `\`${fallback}\``} |`;
+    const processes = parts.flatMap(([part, settings]) => (name in settings ? [part] : [])).join(', ');
+    return `| \`${name}\`${fromFile ? ' °' : ''} | ${processes} | ${fallback === undefined ? '' : `\`${fallback}\``} |`;
   });
 
 // @proves docs-2
@@ -50,7 +50,7 @@ test('command-line.md has exactly the existing commands, and other pages name no
   expect(commands.length).toBeGreaterThan(30);
   expect(documented.toSorted()).toEqual(commands.toSorted());
 
-  // Other pages name only these, or a group of them.
+  // Pages name only these commands, or a group of them.
   const named = CURRENT_PAGES.flatMap((page) =>
     [...read(page).matchAll(/\blead-intake (?:--json )?([a-z][a-z-]*)(?: ([a-z-]+))?/g)].map(([text, group, name]) => ({
       page,
@@ -93,7 +93,7 @@ test.skipIf(!hasShellAndCurl)(
   'the commands of README.md and walkthrough.md get the responses that they show',
   async () => {
     const cwd = temporaryFolder();
-    // The requests that use up the quota take longer than a minute on a busy machine.
+    // On a busy machine, the requests that use up the quota take longer than the usual window of a minute.
     const env = { LOG_LEVEL: 'silent', QUOTA_WINDOW_SECONDS: '3600' };
     const service = run('start.ts', { cwd, env });
     const [, api = ''] = await service.printed(/REST API {2}(\S+)/);
@@ -104,7 +104,7 @@ test.skipIf(!hasShellAndCurl)(
       .replaceAll('lik_…', secret)
       .replaceAll('http://127.0.0.1:8080', new URL(api).origin)
       .replace('CORE_PORT=1 ', 'CORE_URL=http://127.0.0.1:1 ')
-      // The output of each line is between its number and the next.
+      // The number of each line is printed before its output.
       .split('\n')
       .map((line, number) => `echo "@${number}@"\n${line}`)
       .join('\n');
@@ -129,10 +129,10 @@ test.skipIf(!hasShellAndCurl)(
   },
 );
 
-test('no page shares a lead with another page, or an Idempotency-Key among its readers', () => {
+test('no two pages use the same contact, and no command has a fixed Idempotency-Key', () => {
   const pages = ['README.md', 'start.ts', 'docs/tutorial/walkthrough.md', 'examples/README.md'];
-  const ofDocs = ['gateway/docs/pages/quick-start.md', 'gateway/docs/examples.ts'];
-  const contacts = [...pages, ...ofDocs].flatMap((page) => {
+  const docsSources = ['gateway/docs/pages/quick-start.md', 'gateway/docs/examples.ts'];
+  const contacts = [...pages, ...docsSources].flatMap((page) => {
     const found = [...read(page).matchAll(/\bvalue"?: ?["']([^"']+)["']/g)].map(([, value = '']) =>
       value.toLowerCase(),
     );
@@ -196,7 +196,7 @@ test('each page that code, configuration or a program names exists and has the n
 
 describe.each(CURRENT_PAGES)('%s', (page) => {
   test('the page names only existing files and folders', () => {
-    // Commands of the docs create this folder.
+    // Commands of the docs create .generated, so it may be missing.
     const roots = readdirSync(ROOT).filter((name) => name !== '.generated');
     const paths = quotedIn(page).filter((text) => /^[\w.*{},/-]+$/.test(text) && !text.startsWith('/'));
     const named = paths.filter((path) => IS_FILE.test(path) || (path.includes('/') && roots.includes(findFirst(path))));
@@ -222,7 +222,7 @@ test.each(PAGES_WITH_SETTINGS)('%s names only existing settings', (page) => {
 const IS_FILE = /\.(?:ts|mjs|md|json|ya?ml|proto|binpb)$/;
 const IS_SETTING = /^(?:CORE|GATEWAY|REDIS|DATABASE|QUOTA|SHUTDOWN|PUBLIC|LOG)_[A-Z_]+\*?/;
 
-/** Returns the texts in backticks up to the first blank, such as the name of a command. */
+/** Returns the texts in backticks, each up to its first blank: of a command, only its name. */
 function quotedIn(page: string): string[] {
   const text = read(page).replaceAll(/^```[\s\S]*?^```/gm, '');
   return [...text.matchAll(/`([^`\s]+)[^`]*`/g)].map(([, first = '']) => first);
@@ -231,8 +231,8 @@ function quotedIn(page: string): string[] {
 const findFirst = (path: string): string => path.split('/')[0] as string;
 
 /**
- * Whether a link leads to a file or folder of this repository, with its anchor to a heading of the page, or to a page of a
- * running gateway. Only the form of other hosts' addresses is checked.
+ * Whether a link leads to an existing file or folder, or to a path that a gateway serves, and its anchor to a heading there.
+ * Addresses of other hosts only need a valid form.
  */
 function isIntact(page: string, link: string): boolean {
   if (/^https?:/.test(link))

@@ -4,7 +4,7 @@ import { expect, test } from 'vitest';
 import { MARKDOWN_PAGES } from './tools/markdown.ts';
 import { ROOT } from './tools/processes.ts';
 
-/** The blocks that no test runs, by page and the beginning of their first line, with the reason. */
+/** Why no test runs a block, by its page and the beginning of its name. */
 const NOT_RUN: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   'README.md': {
     'npm ci && npm start   #': 'installs packages; .ci/run does, and test/e2e/start.test.ts runs npm start',
@@ -40,7 +40,7 @@ const RUN_AS_SERVED = [
   'parts/install',
 ].map((name) => `gateway/docs/${name}.md`);
 
-/** A line that only sets variables in the reader's shell, and runs no command for their values. */
+/** Matches a line that only sets variables in the reader's shell, and runs no command for their values. */
 const SETS_VARIABLES = /^(?:export )?(?:[A-Z_]+=(?:'[^']*'|"[^"`(]*"|[^\s'"$(]*)(?:\s+|$))+(?:#.*)?$/;
 
 const blocks = MARKDOWN_PAGES.flatMap(({ path, blocks }) => blocks.map((block) => ({ path, ...block })));
@@ -71,7 +71,7 @@ test('every block of commands in a page is named by a test or listed with a reas
   ).toEqual([]);
 });
 
-/** Whether a test names a block as text, or by a template such as `${language}-get`. */
+/** Whether a test names a block in quotes, or by a template such as `${language}-get`. */
 function isNamed(name: string): boolean {
   const quoted = (text: string) => ["'", '"', '`'].some((quote) => tests.includes(`${quote}${text}${quote}`));
   const [language = '', ...rest] = name.split('-');

@@ -14,12 +14,12 @@ import {
   build,
   describeWithKubeconform,
   describeWithKustomize,
+  filterByKind,
   findPod,
   kubectlThatKeeps,
   type Manifest,
   makeEnvironment,
   OVERLAYS,
-  ofKind,
   parseManifests,
 } from './support/kubernetes.ts';
 import { strictSchemas } from './support/strict-schemas.ts';
@@ -28,14 +28,14 @@ import { bash, ROOT, sharedFolder } from './tools/processes.ts';
 
 const read = (path: string) => readFileSync(join(ROOT, path), 'utf8');
 
-/** The longest time of a process after its drain and STOP_MS until it has ended; seconds. */
-const TO_SPARE = 4;
+/** How long a process may still take to end after its drain and STOP_MS; seconds. */
+const SPARE_SECONDS = 4;
 
 const seconds = (drainMs: number) => (drainMs + STOP_MS) / 1000;
 
 const scratch = sharedFolder();
 
-/** The built manifests of each overlay, and of the one that the guide writes, which has all components. */
+/** The built manifests of each overlay. The guide writes one more, which has all components. */
 const builds: Record<string, string> = {};
 const BUILDS = [...OVERLAYS, 'the overlay of the guide'];
 const readManifests = (name: string): readonly Manifest[] => parseManifests(builds[name] ?? '');
@@ -54,16 +54,16 @@ describeWithKustomize('the manifests for Kubernetes', () => {
   // @proves kubernetes-1
   test('the guides give a process enough time to stop', () => {
     const [, beyondDrain] = /`SHUTDOWN_DRAIN_MS` plus (\d+) s/.exec(read('docs/how-to/upgrade.md')) ?? [];
-    expect(Number(beyondDrain)).toBe(seconds(0) + TO_SPARE);
+    expect(Number(beyondDrain)).toBe(seconds(0) + SPARE_SECONDS);
   });
 
   // @proves kubernetes-1
   test.each(BUILDS)('%s gives each process enough time to stop', (name) => {
     const manifests = readManifests(name);
-    for (const deployment of ofKind(manifests, 'Deployment')) {
+    for (const deployment of filterByKind(manifests, 'Deployment')) {
       const { terminationGracePeriodSeconds, containers } = findPod(deployment);
       const { SHUTDOWN_DRAIN_MS = '0' } = makeEnvironment(containers[0], manifests);
-      expect(terminationGracePeriodSeconds).toBe(seconds(Number(SHUTDOWN_DRAIN_MS)) + TO_SPARE);
+      expect(terminationGracePeriodSeconds).toBe(seconds(Number(SHUTDOWN_DRAIN_MS)) + SPARE_SECONDS);
     }
   });
 
@@ -91,7 +91,7 @@ describeWithKustomize('the manifests for Kubernetes', () => {
     test.each([
       ['a misspelt field', 'terminationGracePeriodSeconds:', 'terminationGracePeriodSecond:'],
       ['a field twice', '  clusterIP: None', '  clusterIP: None\n  clusterIP: None'],
-    ])('the check of the schemas refuses %s', (_, valid, invalid) => {
+    ])('kubeconform refuses %s', (_, valid, invalid) => {
       const text = builds[OVERLAYS[0] as string] ?? '';
       expect(text.replace(valid, invalid)).not.toBe(text);
       expect(validate(text.replace(valid, invalid)).status).toBe(1);
@@ -100,7 +100,7 @@ describeWithKustomize('the manifests for Kubernetes', () => {
 
   describe.each(BUILDS)('%s', (name) => {
     const manifests = () => readManifests(name);
-    const deployments = () => ofKind(manifests(), 'Deployment');
+    const deployments = () => filterByKind(manifests(), 'Deployment');
     const selected = (labels: Readonly<Record<string, string>>) =>
       deployments().filter((each) => isSubset(labels, each.spec.template.metadata.labels));
 
@@ -127,7 +127,7 @@ describeWithKustomize('the manifests for Kubernetes', () => {
         expect(files.filter((file) => !folders.some((folder) => file.startsWith(`${folder}/`)))).toEqual([]);
         expect(volumeMounts.map((mount) => mount.name).toSorted()).toEqual(volumes.map((each) => each.name).toSorted());
       }
-      expect(ofKind(manifests(), 'Secret')).toEqual([]);
+      expect(filterByKind(manifests(), 'Secret')).toEqual([]);
     });
 
     // @proves kubernetes-1
@@ -151,12 +151,12 @@ describeWithKustomize('the manifests for Kubernetes', () => {
           capabilities: { drop: ['ALL'] },
         });
       }
-      const [namespace] = ofKind(manifests(), 'Namespace');
+      const [namespace] = filterByKind(manifests(), 'Namespace');
       expect(namespace).toMatchObject({ metadata: { labels: { 'pod-security.kubernetes.io/enforce': 'restricted' } } });
     });
 
     // @proves kubernetes-1
-    test('every selector selects one kind of pod, and every port is one of its own', () => {
+    test('every selector matches one deployment, and probes and Services use only ports that it has', () => {
       const listPorts = (deployment?: Manifest) => (deployment ? findPod(deployment).containers[0].ports : []);
       for (const deployment of deployments()) {
         expect(selected(deployment.spec.selector.matchLabels)).toEqual([deployment]);
@@ -164,16 +164,16 @@ describeWithKustomize('the manifests for Kubernetes', () => {
         const probed = [livenessProbe, readinessProbe, startupProbe].flatMap((probe) => probe?.httpGet?.port ?? []);
         expect(listPorts(deployment).map((port) => port.name)).toEqual(expect.arrayContaining(probed));
       }
-      for (const { spec } of ofKind(manifests(), 'Service')) {
+      for (const { spec } of filterByKind(manifests(), 'Service')) {
         const [deployment, ...others] = selected(spec.selector);
         expect(others).toEqual([]);
         const names = spec.ports.map((port: { targetPort: string }) => port.targetPort);
         expect(listPorts(deployment).map((port) => port.name)).toEqual(expect.arrayContaining(names));
       }
-      for (const { spec } of ofKind(manifests(), 'PodDisruptionBudget')) {
+      for (const { spec } of filterByKind(manifests(), 'PodDisruptionBudget')) {
         expect(selected(spec.selector.matchLabels)).toHaveLength(1);
       }
-      for (const { spec } of ofKind(manifests(), 'HorizontalPodAutoscaler')) {
+      for (const { spec } of filterByKind(manifests(), 'HorizontalPodAutoscaler')) {
         const target = deployments().find(({ metadata }) => metadata.name === spec.scaleTargetRef.name);
         // A number in the manifest would undo the autoscaler's work with each `apply`.
         expect(target).toMatchObject({ spec: expect.not.objectContaining({ replicas: expect.anything() }) });
@@ -183,7 +183,7 @@ describeWithKustomize('the manifests for Kubernetes', () => {
 
     // @proves kubernetes-1
     test('network policies admit only the intended callers of each port', () => {
-      const policies = ofKind(manifests(), 'NetworkPolicy');
+      const policies = filterByKind(manifests(), 'NetworkPolicy');
       expect(policies.filter(({ spec }) => selected(spec.podSelector.matchLabels ?? {}).length === 0)).toEqual([]);
       for (const deployment of deployments()) {
         const { labels } = deployment.spec.template.metadata;
@@ -224,7 +224,7 @@ describeWithKustomize('the manifests for Kubernetes', () => {
 
   // @proves kubernetes-1
   test('the relay can reach exactly the addresses that it may send to', () => {
-    const rules = ofKind(readManifests('the overlay of the guide'), 'NetworkPolicy')
+    const rules = filterByKind(readManifests('the overlay of the guide'), 'NetworkPolicy')
       .filter(({ metadata }) => metadata.name === 'lead-intake-relay')
       .flatMap(({ spec }): { to: { ipBlock?: { cidr: string; except: string[] } }[] }[] => spec.egress);
     const blocks = rules.flatMap(({ to }) => to.flatMap(({ ipBlock }) => ipBlock ?? []));
@@ -264,7 +264,7 @@ describeWithKustomize('the manifests for Kubernetes', () => {
     expect(output).toMatch(/^\.gitignore\nkustomization\.yaml\ndone\n$/m);
 
     const manifests = readManifests('the overlay of the guide');
-    for (const deployment of ofKind(manifests, 'Deployment')) {
+    for (const deployment of filterByKind(manifests, 'Deployment')) {
       const { containers, volumes } = findPod(deployment);
       const files = Object.values(makeEnvironment(containers[0], manifests)).filter((value) => value.startsWith('/'));
       const made = files.map((file) => {
@@ -282,10 +282,10 @@ describeWithKustomize('the manifests for Kubernetes', () => {
   });
 
   // @proves docs-1
-  test('the guide removes exactly the command and the probes of a core to put it to sleep', () => {
+  test('to put a core to sleep, the guide changes exactly its command and its probes', () => {
     const commands = commandsIn(read('docs/how-to/kubernetes.md'), 'kubernetes-restore');
     const [, patch = ''] = /--patch '([^']+)'/.exec(commands) ?? [];
-    const core = ofKind(readManifests('ops/kubernetes/overlays/sqlite'), 'Deployment').find(
+    const core = filterByKind(readManifests('ops/kubernetes/overlays/sqlite'), 'Deployment').find(
       ({ metadata }) => metadata.name === 'lead-intake-core',
     );
     type Part = { readonly [name: string]: Part } | undefined;
@@ -306,7 +306,7 @@ describeWithKustomize('the manifests for Kubernetes', () => {
 
   // @proves kubernetes-1
   test.each(BUILDS)('%s: a pod that has started stays in its Service while its dependencies fail', (name) => {
-    for (const deployment of ofKind(readManifests(name), 'Deployment')) {
+    for (const deployment of filterByKind(readManifests(name), 'Deployment')) {
       const [{ name: process, readinessProbe, livenessProbe, startupProbe }] = findPod(deployment).containers;
       if (process === 'relay') continue;
       const asked = [startupProbe, readinessProbe, livenessProbe].map(
@@ -321,10 +321,10 @@ describeWithKustomize('the manifests for Kubernetes', () => {
   });
 
   // @proves crashes-26
-  test('the name of the cores leads to each of them, and there are at least as many gateways', () => {
+  test('the name of the cores resolves to each of them, and there are at least as many gateways', () => {
     const manifests = readManifests('ops/kubernetes/overlays/mongodb-redis');
     const named = (kind: string, name: string) =>
-      ofKind(manifests, kind).find((each) => each.metadata.name === name)?.spec;
+      filterByKind(manifests, kind).find((each) => each.metadata.name === name)?.spec;
     expect(named('Service', 'lead-intake-core').clusterIP).toBe('None');
     const [cores, gateways] = ['core', 'gateway'].map((name) =>
       named('HorizontalPodAutoscaler', `lead-intake-${name}`),
@@ -334,10 +334,10 @@ describeWithKustomize('the manifests for Kubernetes', () => {
   });
 });
 
-const isSubset = (labels: Readonly<Record<string, string>>, of: Readonly<Record<string, string>>) =>
-  Object.entries(labels).every(([name, value]) => of[name] === value);
+const isSubset = (labels: Readonly<Record<string, string>>, all: Readonly<Record<string, string>>) =>
+  Object.entries(labels).every(([name, value]) => all[name] === value);
 
-/** Returns whom a part of a network policy names: the label of pods, or their namespace. */
+/** Returns the callers that a part of a network policy admits: a label of pods, or a namespace. */
 function findCaller(
   from: 'everybody' | Record<'podSelector' | 'namespaceSelector', { matchLabels: Record<string, string> }>,
 ) {

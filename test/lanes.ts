@@ -4,65 +4,63 @@ import { join } from 'node:path';
 const ROOT = join(import.meta.dirname, '..');
 
 /**
- * The suites that `npm test` leaves out because they load the machine, take long or depend on time, by the beginning of their
- * paths, with their subjects.
+ * The subjects of the suites that `npm test` leaves out because they load the machine, take long or depend on time, by the
+ * beginning of their paths.
  */
 export const LONG: Readonly<Record<string, string>> = {
   'test/contract/mongo-address.test.ts': 'every option of an address to MongoDB',
-  'test/contract/mongo-refusals.test.ts': 'refusals of a MongoDB, by a server that plays it',
-  'test/contract/sqlite-erasure.test.ts': 'erasures, beside cores of their own',
+  'test/contract/mongo-refusals.test.ts': 'refusals by a fake MongoDB',
+  'test/contract/sqlite-erasure.test.ts': 'erasures in database files, some of them in use by a core',
   'test/crash/': 'kills, power failures, broken connections, overload',
   'test/e2e/callers.test.ts': 'the token that core and gateway share, changed while they serve',
-  'test/e2e/command-faults.test.ts': 'each command without its files, its studio, its reader or a disk for its output',
-  'test/e2e/http/unknown-keys.test.ts': 'floods of keys that nobody has',
+  'test/e2e/command-faults.test.ts': 'each command without its file, its database, its reader or room for its output',
+  'test/e2e/http/unknown-keys.test.ts': 'floods of unknown keys',
   'test/e2e/import-files.test.ts': 'each malformed line of an imported file',
-  'test/e2e/left-clients.test.ts': 'clients that leave while they are answered',
-  'test/e2e/log.test.ts': 'the lines of the log, of processes of their own',
-  'test/e2e/metrics.test.ts': 'the metrics of processes of their own',
-  'test/e2e/processes.test.ts': 'drains, and health checks of containers',
+  'test/e2e/left-clients.test.ts': 'clients that disconnect during a response',
+  'test/e2e/log.test.ts': 'log lines of separate processes',
+  'test/e2e/metrics.test.ts': 'metrics, some of separate processes',
+  'test/e2e/processes.test.ts': 'drains and health checks of separate processes',
   'test/e2e/readiness.test.ts': 'readiness, second by second',
-  'test/e2e/webhooks.test.ts': 'webhooks, of relays and receivers that are killed, slow and wrong',
+  'test/e2e/webhooks.test.ts': 'webhooks of relays that are killed, to receivers that are slow or wrong',
   'test/e2e/stopped-while-starting.test.ts': 'signals at each moment of a start',
   'test/e2e/rolling-restart.test.ts': 'a rolling restart under load',
   'test/integration/addresses.test.ts': 'each kind of address that a process listens on',
-  'test/integration/idleness.test.ts': 'what a process still holds once its requests are answered',
-  'test/integration/lingering.test.ts':
-    'connections that are read after their last answer, for as long as that may take',
-  'test/integration/lost-access.test.ts':
-    'every stream of callers that lose their access, and messages that arrive after that',
+  'test/integration/idleness.test.ts': 'memory that a process holds after its last response',
+  'test/integration/lingering.test.ts': 'connections that are read after their last response',
+  'test/integration/lost-access.test.ts': 'streams of callers that lose access, and messages that arrive later',
   'test/integration/max-connection-age.test.ts': 'connections that are replaced by age',
   'test/integration/pipelining.test.ts': 'requests that clients send ahead, and slowly',
-  'test/integration/request-rules.test.ts':
-    'each rule of the messages of the contract, with values on both sides of it',
+  'test/integration/request-rules.test.ts': 'each rule of the messages, with values that it accepts and refuses',
   'test/integration/reloads.test.ts': 'streams that stay open while files are reloaded',
   'test/integration/renewed-certificates.test.ts': 'certificates that are renewed while in use',
   'test/planted-bugs/': 'planted bugs',
-  'test/security/cut-conversations.test.ts': 'each pair of requests of a client that leaves at any moment',
-  'test/security/core-port-answers.test.ts': 'what nobody sends a core, slowly',
+  'test/security/cut-conversations.test.ts': 'clients that send two requests and disconnect at any moment',
+  'test/security/core-port-answers.test.ts': 'malformed and unauthenticated requests to a core, sent slowly',
   'test/security/core-port-bounds.test.ts': 'floods of connections and calls',
   'test/security/core-port-shares.test.ts': 'callers that hold all connections of a core',
-  'test/security/early-answers.test.ts': 'each answer to a client that still sends, slowly',
-  'test/security/hostile-input.test.ts': 'hostile requests at random',
+  'test/security/early-answers.test.ts': 'early responses to clients that still send, slowly',
+  'test/security/hostile-input.test.ts': 'random hostile requests',
   'test/security/hostile-webhook-receivers.test.ts': 'receivers of webhooks that answer slowly, wrongly or without end',
   'test/security/malformed-frames.test.ts': 'malformed frames, and floods of them',
   'test/security/personal-data.test.ts': 'personal data in the output of each call and command',
-  'test/security/terminal.test.ts': 'what a terminal shows of hostile names',
+  'test/security/terminal.test.ts': 'hostile names on a terminal',
   'test/security/unread-rest-answers.test.ts': 'responses that are not read',
-  'test/simulation/mongo-': 'the store contract on a simulated replica set, and its commands beside those of a server',
-  'test/simulation/simulation.test.ts': 'lives of the whole service on a simulated machine',
+  'test/simulation/mongo-': 'the store contract on a simulated replica set',
+  'test/simulation/simulation.test.ts': 'lives of a whole deployment on a simulated machine',
   'test/unit/contact-keys.test.ts': 'the phone numbers of every region',
   'test/unit/core-sessions.test.ts': 'connections that fall silent',
   'test/unit/watched-files.test.ts': 'files that are watched for changes',
   'test/upgrade/': 'databases of the last release',
 };
 
-/** Suites that run only where something is installed, or allowed, are declared by functions with such names. */
+/** Matches the functions that define suites which run only where something is installed or allowed. */
 const NEEDS_MORE = /\bdescribe(?:With\w+|If)\(/;
 
 /** Suites that only `npm run soak` runs, with what the other lanes prove instead. */
 export const ONLY_IN_SOAK: Readonly<Record<string, string>> = {
-  'test/soak/isolation-in-time.test.ts': 'which data a response is about; only a quiet machine measures its time',
-  'test/e2e/alerts.test.ts': 'each rule of Prometheus, on series that are written down',
+  'test/soak/isolation-in-time.test.ts':
+    'that no response contains data of other studios; only a quiet machine can measure its time',
+  'test/e2e/alerts.test.ts': 'each rule of Prometheus, on recorded series',
   'test/upgrade/neighbours.test.ts': 'databases and messages of the last release',
 };
 
@@ -91,7 +89,7 @@ export const SLOW = [
   'unit/readiness',
 ];
 
-/** The suites of `npm run test:fast`, for use while typing: those of `npm test` about files, ports and the public API, in less than a minute. */
+/** The suites of `npm run test:fast`, for use while typing. They take less than a minute. */
 export const FAST: readonly string[] = QUICK.filter(
   (suite) =>
     /^test\/(?:unit|contract|integration|e2e\/http)\//.test(suite) &&
@@ -101,10 +99,9 @@ export const FAST: readonly string[] = QUICK.filter(
 /** The suites that only `npm run test:all` runs. */
 export const LEFT_OUT: readonly string[] = SUITES.filter((suite) => !QUICK.includes(suite));
 
-/** The suites of these that run in separate groups, one after the other once all others have ended. */
+/** The suites of LEFT_OUT that run in groups of their own, one group after the other, once all other suites have ended. */
 export const APART: Readonly<Record<string, { readonly workers: number; readonly suites: readonly string[] }>> = {
-  // They wait for deadlines of calls to servers in their own process, and of processes replaced under load. Two of
-  // them run with a processor each. Two count the memory or the processor time of a process, so they share none.
+  // Each needs a processor, because it waits for deadlines under load or measures the memory or time of a process.
   'by twos': {
     workers: 2,
     suites: [
@@ -114,17 +111,18 @@ export const APART: Readonly<Record<string, { readonly workers: number; readonly
       'test/integration/idleness.test.ts',
     ],
   },
-  // It loads the whole machine, and would otherwise measure the load of others.
+  // This suite loads the whole machine, and would otherwise measure the load of others.
   alone: { workers: 1, suites: ['test/crash/overload.test.ts'] },
 };
 
 const isApart = (suite: string) => Object.values(APART).some(({ suites }) => suites.includes(suite));
 
-/** The suites of these that run concurrently. */
+/** The suites of LEFT_OUT that run concurrently. */
 export const TOGETHER: readonly string[] = LEFT_OUT.filter((suite) => !isApart(suite));
 
-/** The suites of the examples and of the clients, except one that waits for deadlines. They test a running service. */
+/** The suite of the clients that waits for deadlines, so it runs apart from the others. */
 export const CONFORMANCE = 'sdk/test/conformance.test.ts';
+/** The other suites of the clients, and those of the examples. They test a running service. */
 export const CLIENTS: readonly string[] = suitesIn('sdk/test').filter((suite) => suite !== CONFORMANCE);
 export const EXAMPLES: readonly string[] = suitesIn('examples/test');
 

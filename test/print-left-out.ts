@@ -1,7 +1,7 @@
 import type { Reporter, Vitest } from 'vitest/node';
 import { LEFT_OUT, LONG, QUICK } from './lanes.ts';
 
-/** Prints which suites `npm test` has left out, before the numbers of the reporter that follows. */
+/** Prints what `npm test` has left out, before the numbers of the next reporter. */
 export default class LeftOut implements Reporter {
   #isQuick = false;
 

@@ -4,7 +4,7 @@ import { type RuleRow, ruleRows, WITHOUT_CODE, WITHOUT_TEST } from './rule-table
 
 /** Prints `docs/reference/rules.md`: `npm run generate` writes it, `npm run check` compares it. */
 
-/** The checks of `lead-intake verify` are run on a deployment by one suite. */
+/** One suite runs all checks of `lead-intake verify`, so its files share a name. */
 const toName = (file: string) => (file.startsWith('test/verify/') ? 'verify' : basename(file, '.test.ts'));
 
 const link = (file: string, name = file) => `[${name}](../../${file})`;
@@ -19,11 +19,11 @@ function formatRow({ rule, code, tests }: RuleRow): string {
 const rows = await ruleRows();
 console.log(`# Rule, code, test
 
-The rules of [the contract](contract.md), each with the files that implement it and those whose tests prove it. A file names its rules in a comment with
-\`@rule\`, a test by its tags, a check of \`lead-intake verify\`, which a suite runs on a deployment, by its list: \`grep -rn '@rule.* 5.10' common gateway src\` finds the lines, \`npm run test:all -- --tags-filter='(5.10)'\` runs the proofs (without
-the parentheses it is read as a number). A rule without either has the reason instead.
+The rules of [the contract](contract.md), each with the files that implement it and those whose tests prove it. Code names its rules in a comment with
+\`@rule\`: \`grep -rn '@rule.* 5.10' common gateway src\` finds the lines. Tests have their rules as tags: \`npm run test:all -- --tags-filter='(5.10)'\` runs them (without
+the parentheses it is read as a number). Checks of \`lead-intake verify\` list their rules, and one suite runs them on a deployment. A rule without code or tests has the reason instead.
 
-\`npm run generate\` makes this page of those comments and tags; \`test/contract-rules.test.ts\` checks that no rule is without. A new rule needs a paragraph in
+\`npm run generate\` makes this page from those comments, tags and lists. \`test/contract-rules.test.ts\` checks that no rule is missing. A new rule needs a paragraph in
 the contract, a line in \`verify/contract-rules.ts\`, a comment and a tag.
 
 | Rule | What it says | Code | Tests |

@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest';
 import { PAGES, PROMISES, PROOFS } from './proofs.ts';
 import { ROOT } from './tools/processes.ts';
 
-/** The start of a suite or a test that nothing skips or expects to fail. */
+/** Matches the start of a suite or a test that is neither skipped nor expected to fail. */
 const RUNS = /^ *(?:describe|test|[a-zA-Z]*Contract|onEachDatabase)(?!.*\.(?:skip|todo|fails|only)\b)/;
 
 describe.each(PAGES)('%s', (page) => {

@@ -43,7 +43,7 @@ describe('the bundle of the contract', () => {
     for (const licence of others.filter((path) => path.endsWith('LICENSE'))) expect(read(licence)).toContain('Apache');
   });
 
-  test('the bundle is equal byte for byte when it is built again, in any folder', () => {
+  test('a bundle that is built again has the same bytes, in any folder', () => {
     const again = join(temporaryFolder(), 'again');
     mkdirSync(again);
     makeBundle(again);
@@ -106,14 +106,14 @@ describe('the service config', () => {
   const rows = [...README.matchAll(/^\| (`[A-Z].*?) \|/gm)].map(([, cell = '']) => cell);
   const notRepeated = rows.flatMap((cell) => [...cell.matchAll(/`(\w+)`/g)].map(([, method = '']) => method));
 
-  test('the service config names each method that may be retried, and its page the others', () => {
+  test('the service config names each method that may be retried, and proto/README.md the others', () => {
     expect(repeated.filter((rpc) => !CONTRACT_RPCS.includes(rpc))).toEqual([]);
     const others = CONTRACT_RPCS.filter((rpc) => !repeated.includes(rpc)).map((rpc) => rpc.split('/')[1]);
     expect(notRepeated.toSorted()).toEqual(others.toSorted());
     expect(retryPolicy).toMatchObject({ maxAttempts: 5, retryableStatusCodes: ['UNAVAILABLE'] });
   });
 
-  /** Methods that are declared idempotent, but whose repetition also affects later writes of others. */
+  /** Methods declared idempotent whose repetition would also affect what others wrote in between. */
   const REACHING_LATER_WRITES = [
     'LeadIntakeService/EraseContact',
     'LeadIntakeService/ResendLeads',

@@ -2,7 +2,7 @@ import { appendFileSync, cpSync, mkdirSync, readdirSync, readFileSync, symlinkSy
 import { join } from 'node:path';
 import { beforeAll, expect, test } from 'vitest';
 import { PACKAGERS } from '../sdk/packages/sources.ts';
-import { canClocksBeSet, MachineClock } from './support/machine-clock.ts';
+import { canSetClocks, MachineClock } from './support/machine-clock.ts';
 import { commandsIn, missingTools, runCommands } from './tools/commands.ts';
 import { ROOT, readAddress, run, sharedFolder, temporaryFolder } from './tools/processes.ts';
 import { describeIf } from './tools/servers.ts';
@@ -32,7 +32,7 @@ async function aClone(name: string): Promise<string> {
 }
 
 // @proves crashes-13
-test.runIf(canClocksBeSet)('no process starts more than a day before the date of its release', async () => {
+test.runIf(canSetClocks)('no process starts more than a day before the date of its release', async () => {
   const [, date = ''] = /^## \d\S+ - (\S+)$/m.exec(readFileSync(join(ROOT, 'CHANGELOG.md'), 'utf8')) ?? [];
   const folder = temporaryFolder();
   const clock = new MachineClock('machine', folder);
@@ -57,13 +57,13 @@ describeIf(missingTools(TOOLS).length === 0, 'a release', 'install git, openssh-
   beforeAll(async () => {
     folder = await aClone('one');
     await follow(folder, ['release-build']);
-    // The one interactive block asks for a passphrase.
+    // This block of the guide asks for a passphrase; the options answer that.
     const key = commandsIn(guide, 'release-key').trim();
     expect(await runIn(folder, `${key} -q -N ''`)).toMatchObject({ status: 0 });
     await follow(folder, ['release-sign', 'release-verify']);
   });
 
-  /** Copies the release and its keys, to change the copy. */
+  /** Copies the release and its public key, so that a test can change the copy. */
   const aCopy = (name: string) => {
     const copy = join(scratch(), name);
     mkdirSync(copy);
@@ -74,7 +74,7 @@ describeIf(missingTools(TOOLS).length === 0, 'a release', 'install git, openssh-
   const verify = (copy: string) => runIn(copy, commandsIn(guide, 'release-verify'));
 
   // @proves supply-3
-  test('a release has the same bytes from another clone, folder, time zone, language and mask', async () => {
+  test('a release has the same bytes whatever the clone, folder, time zone, language and umask', async () => {
     const other = await aClone('another');
     const commands = `umask 077\n${commandsIn(guide, 'release-build')}`;
     const env = { TZ: 'Pacific/Chatham', LANG: 'tr_TR.UTF-8', LC_ALL: 'tr_TR.UTF-8' };
@@ -115,7 +115,7 @@ describeIf(missingTools(TOOLS).length === 0, 'a release', 'install git, openssh-
   });
 
   // @proves supply-4
-  test('a release is refused if another key signed it, or its key for another purpose', async () => {
+  test('a release that another key signed, or its key for another purpose, is refused', async () => {
     const stranger = aCopy('stranger');
     const key = commandsIn(guide, 'release-key').trim();
     await runIn(stranger, `mv release-key.pub known.pub; ${key} -q -N ''; rm release/*.sig`);

@@ -12,7 +12,7 @@ export interface RuleRow {
   readonly rule: RuleId;
   /** Files with a `@rule` comment that names it. */
   readonly code: readonly string[];
-  /** Files with a test that has the rule as a tag, and the suite that runs the checks of `verify` on a deployment. */
+  /** Files with a test that has the rule as a tag. The suite of `verify` has the rules of its checks. */
   readonly tests: readonly string[];
 }
 
@@ -34,7 +34,7 @@ const VERIFY = 'test/verify/sqlite.test.ts';
 /** Returns a row for each rule, section by section. */
 export async function ruleRows(): Promise<readonly RuleRow[]> {
   const tests = [...CHECKS.map(({ rules }) => ({ file: VERIFY, tags: rules })), ...(await taggedTests())];
-  const marks = codeMarks();
+  const marks = ruleComments();
   return RULE_IDS.map((rule) => ({
     rule,
     code: [...new Set(marks.filter((mark) => mark.rule === rule).map(({ file }) => file))].toSorted(),
@@ -42,8 +42,8 @@ export async function ruleRows(): Promise<readonly RuleRow[]> {
   }));
 }
 
-/** Returns every name after `@rule` in a comment of the code, including names of no rule. */
-export function codeMarks(): readonly { readonly file: string; readonly rule: string }[] {
+/** Returns every name after `@rule` in a comment of the code, even if no rule has it. */
+export function ruleComments(): readonly { readonly file: string; readonly rule: string }[] {
   const files = globSync('{common,gateway,src}/**/*.ts', { cwd: ROOT });
   return files.flatMap((file) => {
     const marks = readText(file).matchAll(/@rule ([^*\n]+)/g);
@@ -51,7 +51,7 @@ export function codeMarks(): readonly { readonly file: string; readonly rule: st
   });
 }
 
-/** Returns the running tests that have tags. The files are parsed, not executed. */
+/** Returns the tests that have tags and are not skipped. The files are parsed, not executed. */
 async function taggedTests(): Promise<readonly { readonly file: string; readonly tags: readonly string[] }[]> {
   const vitest = await createVitest('test', {
     config: join(ROOT, 'test/vitest.config.ts'),

@@ -9,7 +9,7 @@ const runbook = read('docs/how-to/runbook.md');
 const rules = read('ops/prometheus-rules.yaml');
 
 const alerts = [...rules.matchAll(/- alert: (\w+)/g)].map(([, name = '']) => name);
-const faults = Object.entries(PROBLEMS).flatMap(([code, { status }]) => (status >= 500 ? [code] : []));
+const serverErrors = Object.entries(PROBLEMS).flatMap(([code, { status }]) => (status >= 500 ? [code] : []));
 
 /** The sections by title. */
 const sections = new Map(
@@ -20,19 +20,19 @@ const sections = new Map(
 );
 
 describe('the runbook', () => {
-  test('the runbook knows the alerts and faults', () => {
+  test('the rules have more than ten alerts, and internal_error is a server error', () => {
     expect(alerts.length).toBeGreaterThan(10);
-    expect(faults).toContain('internal_error');
+    expect(serverErrors).toContain('internal_error');
   });
 
-  test.each([...alerts, ...faults])('the runbook has the meaning, the checks and the remedy of %s', (name) => {
+  test.each([...alerts, ...serverErrors])('the runbook has the meaning, the checks and the remedy of %s', (name) => {
     const section = sections.get(name);
     expect(section).toMatch(/\*\*Means\*\*[\s\S]*\*\*Look\*\*[\s\S]*\*\*(?:Do|do)\*\*/);
   });
 
-  test('the runbook has a section only for alerts and faults', () => {
+  test('the runbook has a section only for alerts and server errors', () => {
     const titles = [...runbook.matchAll(/^### (.*)$/gm)].map(([, title]) => title);
-    expect(titles.toSorted()).toEqual([...alerts, ...faults].toSorted());
+    expect(titles.toSorted()).toEqual([...alerts, ...serverErrors].toSorted());
   });
 
   test('each alert links to its section of the runbook', () => {
@@ -57,7 +57,7 @@ describe('the dashboard', () => {
     }
   });
 
-  /** Metrics for manual queries: callers when a token is replaced, and counts of both sides of a connection. */
+  /** Metrics for manual queries: who still calls when a token is replaced, and counts from both ends of a connection. */
   const BY_HAND = [
     'lead_intake_core_caller_calls_total',
     'lead_intake_core_replays_total',

@@ -9,7 +9,7 @@ import { describeIf, hasCommand } from './tools/servers.ts';
 const UNITS = ['lead-intake-core@', 'lead-intake-gateway@', 'lead-intake-relay'];
 const toPath = (unit: string) => join(ROOT, 'ops/systemd', `${unit}.service`);
 
-/** The maximum exposure of a unit by systemd's own measure, in tenths from 0 to 100. A service without any hardening has about 96. */
+/** The maximum exposure of a unit as systemd rates it, from 0 to 100. A service without any hardening has about 96. */
 const MAX_EXPOSURE = 20;
 
 describe.each(UNITS)('the unit %s', (unit) => {
@@ -22,12 +22,12 @@ describe.each(UNITS)('the unit %s', (unit) => {
 });
 
 // @proves kubernetes-5
-test.each(UNITS)('the unit %s restarts its process, however often that fails', (unit) => {
-  const [, ofUnit = '', ofService = ''] = readFileSync(toPath(unit), 'utf8').split(/^\[\w+\]$/m);
-  // By default systemd gives up after five failures within ten seconds, and a failing start takes one.
-  expect(ofUnit).toMatch(/^StartLimitIntervalSec=0$/m);
-  expect(ofService).toMatch(/^Restart=always$/m);
-  expect(Number(/^RestartSec=(\d+)$/m.exec(ofService)?.[1])).toBeGreaterThanOrEqual(1);
+test.each(UNITS)('the unit %s restarts its process, however often it fails', (unit) => {
+  const [, unitSection = '', serviceSection = ''] = readFileSync(toPath(unit), 'utf8').split(/^\[\w+\]$/m);
+  // By default systemd gives up after five failures within ten seconds, and a failing start takes one second.
+  expect(unitSection).toMatch(/^StartLimitIntervalSec=0$/m);
+  expect(serviceSection).toMatch(/^Restart=always$/m);
+  expect(Number(/^RestartSec=(\d+)$/m.exec(serviceSection)?.[1])).toBeGreaterThanOrEqual(1);
 });
 
 describeIf(hasCommand('systemd-analyze'), 'systemd', 'install systemd, which need not run', () => {
@@ -44,12 +44,12 @@ describeIf(hasCommand('systemd-analyze'), 'systemd', 'install systemd, which nee
   };
 
   // @proves kubernetes-5
-  test.each(UNITS)('systemd knows every line of %s and rates it as confined', (unit) => {
+  test.each(UNITS)('systemd accepts every line of %s and rates it as confined', (unit) => {
     expect(findFaults(toPath(unit))).toEqual([]);
     expect(isConfined(toPath(unit))).toBe(true);
   });
 
-  test('systemd objects to a misspelt line and to a unit that is not confined', () => {
+  test('systemd rejects a misspelt line and a unit that is not confined', () => {
     const unit = readFileSync(toPath('lead-intake-relay'), 'utf8');
     const path = join(temporaryFolder(), 'lead-intake-relay.service');
     writeFileSync(path, unit.replace('ProtectHome=', 'ProtectHoem='));

@@ -3,10 +3,10 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node';
 import { APART, CLIENTS, CONFORMANCE, EXAMPLES, FAST, LONGEST, QUICK, TOGETHER } from './lanes.ts';
 import { RULE_TAGS } from './rule-tags.ts';
 
-// Hundreds of processes load the same modules, so a compile cache serves all of them and the next run.
+// Hundreds of processes load the same modules, so they share a compile cache, which the next run uses, too.
 process.env.NODE_COMPILE_CACHE ??= `${import.meta.dirname}/../node_modules/.cache/compiled`;
 
-/** The longest time of a test, a hook or a wait on a machine that is busy with other work; milliseconds. */
+/** The longest time of a test or a hook on a machine that is busy with other work; milliseconds. */
 const PATIENCE_MS = 600_000;
 
 // The suites start real servers and processes, which share two cores on a small machine.
@@ -21,8 +21,8 @@ const test = {
 };
 
 /**
- * Most suites wait for servers, processes and deadlines most of the time. Files share loaded modules, so no test may leave
- * state in them.
+ * Most suites spend their time waiting for servers, processes and deadlines, so several run at once. Files share loaded
+ * modules, so no test may leave state in them.
  */
 const SHARED = { maxWorkers: 5, isolate: false };
 

@@ -10,7 +10,7 @@ import { openStore } from '../../src/store/open-store.ts';
 import { type Deployment, deployApart, portToKeep, UNKNOWN_KEY } from '../crash/deployment.ts';
 import { DAY_MS, times } from '../support/builders.ts';
 import { arrangeStudio, type CoreClients, connectToCore } from '../support/core-clients.ts';
-import { canClocksBeSet, MachineClock } from '../support/machine-clock.ts';
+import { canSetClocks, MachineClock } from '../support/machine-clock.ts';
 import { describeWithMongoServer, startWireServer } from '../support/mongodb.ts';
 import { type PrometheusServer, startPrometheus } from '../support/prometheus.ts';
 import { aCapture, LEADS } from '../support/service.ts';
@@ -46,7 +46,7 @@ const dashboard = JSON.parse(readFileSync(join(ROOT, 'ops/grafana-dashboard.json
   readonly panels: readonly { readonly title: string; readonly targets?: readonly { readonly expr: string }[] }[];
 };
 
-const canRun = hasCommand('prometheus') && canClocksBeSet;
+const canRun = hasCommand('prometheus') && canSetClocks;
 // @proves monitoring-1
 describeIf(canRun, 'a Prometheus that scrapes core and gateway,', 'install prometheus and faketime', () => {
   describeWithRedisServer('with Redis', () => {

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { arrangeStudio, connectToCore } from '../support/core-clients.ts';
-import { canClocksBeSet, MachineClock } from '../support/machine-clock.ts';
+import { canSetClocks, MachineClock } from '../support/machine-clock.ts';
 import { growth, type Samples, scrape } from '../support/metrics.ts';
 import { rawConversation } from '../support/raw-http.ts';
 import { aCapture, aService, CORE_TOKEN, LEADS, type StudioWithKey } from '../support/service.ts';
@@ -132,7 +132,7 @@ describe('the metrics', () => {
     expect(await (await aCore('mongodb://127.0.0.1:1/leads')).size()).toBeUndefined();
   });
 
-  test.runIf(canClocksBeSet)(
+  test.runIf(canSetClocks)(
     "the metrics have the core's time, and count when its clock falls behind recorded times",
     async () => {
       const clock = new MachineClock('core', temporaryFolder());

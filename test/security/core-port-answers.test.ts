@@ -7,7 +7,7 @@ import { MAX_CALLS_PER_CONNECTION } from '../../src/port/connection.ts';
 import { times } from '../support/builders.ts';
 import { CORE_TOKEN, startTestCore } from '../support/grpc.ts';
 import { growth, scrape } from '../support/metrics.ts';
-import { destroyedAtLast, sendSlowly } from '../support/slow-sender.ts';
+import { destroyAfterAll, sendSlowly } from '../support/slow-sender.ts';
 import { anAuthority, writeCertificate } from '../tools/certificates.ts';
 import { type RunningProcess, readAddress, sharedFolder, start } from '../tools/processes.ts';
 import { callBlock, FLAG, FRAME, frame, framesIn, onStream, opening, wire } from './http2-wire.ts';
@@ -56,7 +56,7 @@ async function observed(act: () => Promise<unknown>, outcomes = 1) {
   return { logged: all, counted };
 }
 
-const destroyAtLast = destroyedAtLast();
+const destroyAtLast = destroyAfterAll();
 
 /** A connection over TLS. */
 async function aSocket(protocol: 'h2' | 'http/1.1', options: { readonly allowHalfOpen?: boolean } = {}) {

@@ -5,7 +5,7 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { times } from '../support/builders.ts';
 import { lines, takeAnswers } from '../support/raw-http.ts';
 import { aCapture, anotherGateway, aService, LEADS, type StudioWithKey } from '../support/service.ts';
-import { destroyedAtLast, sendSlowly } from '../support/slow-sender.ts';
+import { destroyAfterAll, sendSlowly } from '../support/slow-sender.ts';
 import { REFUSED } from './gateway-refusals.ts';
 
 /** The bytes of a body over the limit, and of an ordinary one. */
@@ -21,7 +21,7 @@ beforeAll(async () => {
   for (const _ of times(QUOTA_LIMIT, () => 0)) await service.get(usedUp.secret, '?limit=1');
 });
 
-const destroyAtLast = destroyedAtLast();
+const destroyAtLast = destroyAfterAll();
 
 async function aConnection(url = service.url) {
   const { hostname: host, port } = new URL(url);

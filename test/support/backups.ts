@@ -3,7 +3,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
 import { type RunningProcess, run, temporaryFolder } from '../tools/processes.ts';
 
-/** Creates a database of this release with some extra megabytes. */
+/** Creates a database of this release, made larger by some megabytes of random bytes. */
 export async function aDatabase(megabytes = 1): Promise<string> {
   const path = join(temporaryFolder(), 'leads.db');
   await openSqliteStore(path).close();

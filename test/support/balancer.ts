@@ -6,7 +6,7 @@ import { grpcCaller } from './grpc.ts';
 /** The timeout of a readiness probe; milliseconds. */
 const PROBE_TIMEOUT_MS = 2000;
 
-/** A server that fails this many probes in a row gets no new connections. A single failure does not remove it. */
+/** A server that fails this many probes in a row gets no new connections. */
 const MAX_UNREADY_PROBES = 2;
 
 /** Distributes new connections round-robin over the servers that are ready. Open connections stay where they are. */
@@ -72,7 +72,7 @@ export async function startBalancer(
     timers.add(timer);
   };
   let turn = 0;
-  // A peer that ended its side still reads.
+  // A peer that has ended its sending side still reads.
   const open = { noDelay: true, allowHalfOpen: true } as const;
   const listener = createServer(open, (client) => {
     const candidates = [...ready];

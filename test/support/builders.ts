@@ -71,7 +71,7 @@ export function aLead(overrides: Partial<Lead> = {}): Lead {
   };
 }
 
-/** Returns the uniqueness keys of a lead that is created or reopened, by default with a new idempotency key. */
+/** Returns the keys and the contact of a lead that is created or reopened, by default with a new idempotency key. */
 export function keysFor(lead: Lead, overrides: Partial<LeadKeys> = {}): LeadKeys & KeyedContact {
   return {
     contact: lead.contact,
@@ -82,7 +82,7 @@ export function keysFor(lead: Lead, overrides: Partial<LeadKeys> = {}): LeadKeys
   };
 }
 
-/** Returns a readable contact key as long as the hash of a real one. */
+/** Returns a readable contact key of the length of real ones. */
 export const aContactKey = (name: string): string => name.padEnd(43, 'A');
 
 /** Returns an API key that expires a day after NOW, by default with a unique secret. */
@@ -105,7 +105,7 @@ export function anApiKey(overrides: Partial<ApiKey> = {}): ApiKey {
   };
 }
 
-/** Returns a refused request with an id higher than all before. */
+/** Returns a refused request for the request log, with a new id. */
 export function aLoggedRequest(overrides: Partial<LoggedRequest> = {}): LoggedRequest {
   return {
     studioId: STUDIO_ID,
@@ -128,7 +128,7 @@ export function aLoggedRequest(overrides: Partial<LoggedRequest> = {}): LoggedRe
 /** Returns the hash of a new secret. */
 export const aSecretHash = (): Uint8Array => Uint8Array.from(randomBytes(32));
 
-/** Texts that some layer between a caller and the disk is known to change, truncate or misread. */
+/** Texts that layers between a caller and the disk are known to change, truncate or misread. */
 export const HARD_TEXTS: Readonly<Record<string, string>> = {
   emoji: '👩🏽‍🚀 🇪🇺 ❤️ 1️⃣',
   'combining marks': 'e\u0301 and \u00e9, q\u0323\u0307 and q\u0307\u0323, Z\u0351\u036b\u0343\u036a',

@@ -9,7 +9,7 @@ export const CLI = join(ROOT, 'operator/cli.ts');
 
 const execute = promisify(execFile);
 
-/** A command for `command-server.ts`. */
+/** A command that `command-server.ts` runs. */
 export interface CommandRun {
   readonly args: readonly string[];
   readonly databaseUrl: string | undefined;
@@ -26,8 +26,8 @@ export interface CommandOutcome {
 }
 
 /**
- * Runs an executable to its end, without settings from the environment. The command line reuses the process of earlier
- * commands unless it gets settings that Node or a module reads at the start.
+ * Runs an executable to its end, without settings from the environment. A command of the command line with no setting but
+ * DATABASE_URL runs in the process of earlier commands, which is faster.
  *
  * @returns both outputs
  * @throws an Error with both outputs, and the exit status as `code`, unless that is 0
@@ -56,7 +56,7 @@ function environment(env: Readonly<Record<string, string>> = {}) {
 }
 
 let server: { readonly child: ChildProcess; readonly exited: Promise<never[]> } | undefined;
-/** Commands run one after the other. */
+/** The end of the last command: commands run one after the other. */
 let last: Promise<unknown> = Promise.resolve();
 
 async function executedByServer(run: CommandRun): Promise<CommandOutcome> {

@@ -1,13 +1,13 @@
 /**
- * Runs commands of the command line one after the other in one process for `command-line.ts`, because Node takes longer
- * to start than most commands to run.
+ * Runs commands of the command line one after the other in one process for `command-line.ts`, because most commands take
+ * less time than a start of Node.
  */
 import { PassThrough } from 'node:stream';
 import { addEveryCommand } from '../../operator/commands/every-command.ts';
 import { program } from '../../operator/commands/program.ts';
 import type { CommandOutcome, CommandRun } from './command-line.ts';
 
-/** Thrown when a command ends the process. */
+/** Thrown in place of the exit when a command ends the process. */
 class Exit extends Error {}
 
 addEveryCommand();

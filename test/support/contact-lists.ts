@@ -4,7 +4,7 @@ import type { Contact, RegionCode } from '../../src/domain/contact.ts';
 
 /** Contacts that are all the same, or all different, in a studio of the region. */
 export interface ComparedContacts {
-  /** Such as "0800 REIFEN, 0800-reifen in DE". */
+  /** For example "0800 REIFEN, 0800-reifen in DE". */
   readonly title: string;
   readonly region: RegionCode | null;
   readonly contacts: readonly Contact[];

@@ -1,4 +1,4 @@
-/** Images and containers with buildah, which needs no engine but root. Containers use the host's network. */
+/** Builds images and runs containers with buildah, which needs root but no engine. Containers use the host's network. */
 import { execFile, spawn, spawnSync } from 'node:child_process';
 import { chmodSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -10,7 +10,7 @@ import { describeIf, hasCommand } from '../tools/servers.ts';
 
 const execute = promisify(execFile);
 
-/** The base image that `.ci/base-image` names, which may be a substitute here. */
+/** The name under which `.ci/base-image` stores the base image, or a substitute for it. */
 const [, BASE_IMAGE = ''] = /^ARG BASE_IMAGE=([^@]+)@/m.exec(readFileSync(join(ROOT, 'Dockerfile'), 'utf8')) ?? [];
 
 const hasBaseImage = () =>
@@ -36,7 +36,7 @@ export async function buildImage(): Promise<string> {
   }
 }
 
-/** Removes an image; the base image and the layers that other builds share stay. */
+/** Removes an image, but neither the base image nor the layers that other builds share. */
 export async function removeImage(image: string): Promise<void> {
   // A concurrent run may have built the same image and still use it.
   await execute('buildah', ['rmi', image]).catch(() => {});
@@ -60,7 +60,7 @@ export interface Container {
   run(...command: string[]): RunningProcess;
 }
 
-/** How a container is created. */
+/** Options of a container. */
 interface ContainerOptions {
   readonly env?: Readonly<Record<string, string>>;
   /** Files of the host by their paths in the container, mounted read-only. */
@@ -71,8 +71,8 @@ interface ContainerOptions {
 const OUTPUT_FOLDER = '/run/output';
 
 /**
- * Runs its arguments with their output in a file: buildah copies its command's output, and on a busy machine loses the
- * end of it.
+ * Runs its arguments with their output in a file, because buildah copies its command's output, and on a busy machine loses
+ * the end of it.
  */
 const PRINTING_TO_A_FILE = ['sh', '-c', `exec "$@" >${OUTPUT_FOLDER}/last 2>&1`, 'sh'];
 
@@ -86,7 +86,7 @@ export async function createContainer(
   const settings = Object.entries(env).flatMap(([name, value]) => ['--env', `${name}=${value}`]);
   const mounts = Object.entries(files).flatMap(([inside, outside]) => ['--volume', `${outside}:${inside}:ro`]);
   const folder = temporaryFolder();
-  // The container has another user than the tests.
+  // Processes in the container run as another user than the tests.
   chmodSync(folder, 0o777);
   const output = join(folder, 'last');
   const options = ['--isolation', 'chroot', '--network', 'host', ...settings, ...mounts];
@@ -106,7 +106,7 @@ export async function createContainer(
     run(...command) {
       const running = call(command);
       onTestFinished(async () => {
-        // Only if it still runs. The container's process is not a child of this one.
+        // The container's process is not a child of this one, so it is killed by its id if it still runs.
         const pid = findPid(running.output());
         if (pid !== undefined && running.child.exitCode === null) process.kill(pid, 'SIGKILL');
         await running.ended();

@@ -3,14 +3,14 @@ import { MongoClient, ReadConcern } from 'mongodb';
 import { isOpen } from '../../src/domain/lead.ts';
 import { databaseNameIn } from '../../src/store/mongo/database-name.ts';
 
-/** The rule version of release 1.2, some of whose keys an open lead may have given up. */
+/** The rule version of release 1.2. An open lead of that version may have given up some of its keys. */
 const RULE_OF_1_2 = 2;
 
-/** Returns contradictions in a database, by the ids of its leads, which it reads without the code of the store. */
+/** Returns the contradictions in a database, each with the id of its lead. Reads the database without the store's code. */
 export const contradictionsIn = (databaseUrl: string): Promise<string[]> =>
   databaseUrl.startsWith('sqlite:') ? inFile(databaseUrl.slice('sqlite:'.length)) : inMongo(databaseUrl);
 
-/** The entry of an open lead is its key; that of a closed one is the key followed by the number of its lead. */
+/** The keys of each lead. A claim is a key of an open lead, or a key of a closed one followed by the lead's number. */
 const CLAIMS_OF_LEAD = `
   SELECT lead_number, count(*) AS keys, sum(length(contact_key) = 32) AS open_keys,
     sum(instr(contact_keys, substr(contact_key, 1, 32)) % 32 <> 1) AS foreign_keys
@@ -18,7 +18,7 @@ const CLAIMS_OF_LEAD = `
   GROUP BY lead_number`;
 
 const IN_FILE = {
-  'keys that are not those of its stage': `
+  'keys that do not match its stage': `
     SELECT hex(id) AS id FROM leads LEFT JOIN (${CLAIMS_OF_LEAD}) ON lead_number = number
     WHERE erased_at IS NULL AND (
       keys IS NOT length(contact_keys) / 32 OR foreign_keys > 0
@@ -47,7 +47,7 @@ async function inFile(path: string): Promise<string[]> {
   return found;
 }
 
-/** In MongoDB each lead has its own keys. Deliveries may outlive their lead until the consumer's next poll. */
+/** Checks fewer contradictions: a lead stores its own keys, and deliveries may outlive a lead until the next poll. */
 async function inMongo(url: string): Promise<string[]> {
   const client = new MongoClient(url);
   // The address may ask for weaker reads.
@@ -64,11 +64,11 @@ async function inMongo(url: string): Promise<string[]> {
     const open = keys.filter((key) => /^open:[\w-]{43}$/.test(key));
     const closed = keys.filter((key) => RegExp(`^closed:[\\w-]{43}:${id}$`).test(key));
     const former = keys.filter((key) => RegExp(`^former:[\\w-]{43}:${id}$`).test(key));
-    const isOfStage = !isOpen(stage)
+    const matchesStage = !isOpen(stage)
       ? open.length === 0 && closed.length > 0
       : open.length > 0 && (closed.length === 0 || contactRule?.version === RULE_OF_1_2);
     const areKnown = open.length + closed.length + former.length === keys.length;
-    if (!erasedAt && !(isOfStage && areKnown)) found.push(`${id} has keys that are not those of its stage`);
+    if (!erasedAt && !(matchesStage && areKnown)) found.push(`${id} has keys that do not match its stage`);
     if (erasedAt && `${keys}` !== `closed:${id}`) found.push(`${id} has keys of contacts although it is erased`);
   }
   await client.close();

@@ -3,7 +3,7 @@ import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
 import addFormats from 'ajv-formats';
 import { openApiDocument } from '../../gateway/docs/openapi.ts';
 
-/** The part of the OpenAPI document that tests read. */
+/** The parts of the OpenAPI document that tests read. */
 interface OpenApi {
   readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>;
   readonly components: Readonly<Record<string, Readonly<Record<string, unknown>>>>;
@@ -59,7 +59,7 @@ const operations = Object.entries(document.paths).flatMap(([template, methods]) 
 interface DocumentedResponse {
   readonly operationId: string;
   readonly status: number;
-  /** Defined only for errors. */
+  /** Undefined for a success. */
   readonly code: string | undefined;
   readonly example: unknown;
 }
@@ -87,7 +87,7 @@ interface SentRequest {
   readonly body: Uint8Array | undefined;
 }
 
-/** Checks that a request that succeeded is valid by the document. */
+/** Checks that the document allows a request that succeeded. */
 export function expectDocumentedRequest({ method, url, headers, body }: SentRequest): void {
   const [path = '', query = ''] = url.split('?');
   const operation = findOperation(method, path);
@@ -135,7 +135,7 @@ export async function expectDocumentedAnswer(method: string, url: string, respon
   if (unknown.length > 0) throw new Error(`${operation.operationId} ${status} has undocumented headers: ${unknown}`);
 }
 
-/** A single object, so that it is compiled once. */
+/** One object for all calls, because validators are cached by object. */
 const PROBLEM = { $ref: '#/components/schemas/ProblemDetails' };
 
 const HTTP_HEADERS = ['content-type', 'content-length', 'transfer-encoding', 'date', 'connection', 'keep-alive'];

@@ -9,5 +9,5 @@ const listLeaves = (command: Command, name: readonly string[] = []): [string, Co
     ? [[name.join(' '), command]]
     : command.commands.flatMap((each) => listLeaves(each, [...name, each.name()]));
 
-/** Every command of the command line, by the names of its group and itself. */
+/** Every command of the command line, with its full name, such as `leads list`. */
 export const COMMANDS = listLeaves(program);

@@ -2,7 +2,7 @@ import type { ServiceError } from '@grpc/grpc-js';
 import { expect } from 'vitest';
 import { type GrpcCaller, type PackedStatus, type ReceivedRefusal, refusalIn } from './grpc.ts';
 
-/** The response to an item. */
+/** The response to an item of the exchange. */
 export interface ExchangeAnswer {
   /** The raw body; undefined in the response to an authentication. */
   readonly body?: Buffer;
@@ -17,7 +17,7 @@ export type Outcome =
   | { readonly answer: ExchangeAnswer; readonly refusal?: undefined }
   | { readonly answer?: undefined; readonly refusal: ReceivedRefusal };
 
-/** A call of the exchange, from the caller's side. */
+/** A call of the exchange, as its caller uses it. */
 interface ExchangeCall {
   /** Sends a message. Resolves when the next one can be sent, or the call has ended. */
   send(items: readonly object[]): Promise<void>;
@@ -79,7 +79,7 @@ export function openExchange(
     rejectWaiting(error);
     reject(error);
   });
-  // Also emitted after a failure.
+  // A failed call emits 'end', too.
   stream.on('end', () => {
     if (hasFailed) return;
     rejectWaiting(new Error('the call has ended'));

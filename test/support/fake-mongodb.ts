@@ -10,24 +10,24 @@ const OP_REPLY = 1;
 const OP_QUERY = 2004;
 const OP_MSG = 2013;
 
-/** The flag of a message that wants no reply. */
+/** The flag of a message that expects no reply. */
 const MORE_TO_COME = 2;
 
 /** The replies of members of a replica set to `hello`. */
 export const PRIMARY: Document = { setName: 'rs0', isWritablePrimary: true, secondary: false };
 export const SECONDARY: Document = { setName: 'rs0', isWritablePrimary: false, secondary: true };
 
-/** A server that speaks MongoDB's protocol and answers as a test wants, including what no real server does here. */
+/** A server that speaks MongoDB's protocol and answers what a test wants, even if no real server would. */
 export interface FakeMongoDb {
   /** Its address, without a database and without options. */
   readonly url: string;
-  /** Each command that arrived, except those about the server itself; the database's name is in `$db`. */
+  /** Each command that arrived, except `hello`. The name of its database is in `$db`. */
   readonly commands: Document[];
   /** The fields of the reply to `hello` that differ between servers. */
   hello: Document;
-  /** Returns the reply to a command; undefined: the reply of an empty database with all indexes. */
+  /** Returns the reply to a command. Undefined stands for the reply of an empty database with all indexes. */
   answer: (command: Document) => Document | undefined;
-  /** The time in each further reply, as in those of a replica set. */
+  /** The time that each reply tells, as those of a replica set do. */
   operationTime: Timestamp | undefined;
   /** The number of open connections. */
   connections(): number;
@@ -98,7 +98,7 @@ export async function startFakeMongoDb(hello: Document = PRIMARY): Promise<FakeM
   return fake;
 }
 
-/** Starts a server and opens a store on it for the current test. @param operationTime the time in all its replies */
+/** Starts a server for the current test and opens a store on it. @param operationTime the time in all its replies */
 export async function aStoreOnAFake(
   operationTime?: Timestamp,
 ): Promise<{ readonly fake: FakeMongoDb; readonly store: Store }> {
@@ -193,14 +193,14 @@ function commandIn(message: Buffer): Document {
   return command;
 }
 
-/** Returns the command of an OP_QUERY, with which a driver introduces itself. */
+/** Returns the command of an OP_QUERY: drivers send their first `hello` in one. */
 function queryIn(message: Buffer): Document {
   const nameEnd = message.indexOf(0, 20);
   const at = nameEnd + 9;
   return BSON.deserialize(message.subarray(at, at + message.readInt32LE(at)));
 }
 
-/** The head of an OP_REPLY with one document, after the message's head. */
+/** The fields of an OP_REPLY between the message's head and its only document. */
 const REPLY_HEAD = Buffer.alloc(20);
 REPLY_HEAD.writeInt32LE(1, 16);
 

@@ -5,17 +5,17 @@ import { type LeadChange, LeadChangeKind } from '../../proto/gen/leadintake/v1/l
 import type { Chance } from '../tools/chance.ts';
 import type { CoreClients } from './core-clients.ts';
 
-/** The last state of each lead that the consumers have stored, by the lead's id. */
+/** The newest state of each lead that the consumers have stored, by the lead's id. */
 export type Copy = Map<string, LeadChange>;
 
 const findContent = ({ lead, kinds }: LeadChange) => ({ lead, kinds });
 
-/** The longest time for which a consumer sets changes aside, unless indefinitely; milliseconds. */
+/** The longest retry delay of changes that a consumer sets aside; milliseconds. */
 const MAX_ASIDE_MS = 2000;
 
 /**
- * Maintains a copy of all leads as the contract prescribes. Now and then the consumer dies, loses what it has not
- * stored, and restarts. A named consumer sets some changes aside.
+ * Maintains a copy of all leads as the contract prescribes. Now and then the consumer dies, loses the changes that it has
+ * not stored, and restarts. A named consumer sets some changes aside.
  */
 export async function consumeFeed(
   { leads, consumers }: CoreClients,
@@ -33,29 +33,28 @@ export async function consumeFeed(
     readonly consumer?: string;
     /** Called with a broken promise. */
     readonly fail: (broken: string) => void;
-    /** Collects all changes that it acknowledges, perhaps without effect, by the ids of their leads. */
+    /** Collects all changes that it acknowledges, even if the call fails, by the ids of their leads. */
     readonly taken?: Map<string, LeadChange[]>;
   },
 ): Promise<void> {
-  /** The revisions whose acknowledgement is certain. */
+  /** The revisions whose acknowledgement has succeeded. */
   const acknowledged = new Map<string, bigint>();
-  /** A watch may have sent a change before. */
-  const isToldAgain = ({ lead, revision, kinds }: LeadChange) =>
+  /** Whether an acknowledged change came again without a resend. A watch may repeat one that it sent before. */
+  const isRepeated = ({ lead, revision, kinds }: LeadChange) =>
     !watches &&
     (acknowledged.get(lead?.id ?? '') ?? -1n) >= revision &&
     !kinds.some(({ kind }) => kind === LeadChangeKind.RESENT);
   const take = async (changes: readonly LeadChange[]) => {
     if (chance.number() < 0.1) throw new Error('it died before it applied anything');
-    // Sometimes waits so long that leads change again before their acknowledgement.
+    // Some waits are so long that leads change again before their acknowledgement.
     await sleep(chance.between(0, chance.number() < 0.3 ? 400 : 20));
     const failing = new Set(consumer === '' ? [] : changes.filter(() => chance.number() < 0.1));
     for (const change of changes) {
       const id = change.lead?.id ?? '';
       const last = copy.get(id);
       const isOther = last?.revision === change.revision && !isDeepStrictEqual(findContent(last), findContent(change));
-      if (isOther) fail(`consumer "${consumer}" is told two contents of ${id} at revision ${change.revision}`);
-      if (isToldAgain(change))
-        fail(`consumer "${consumer}" is told ${id} at ${change.revision}, which it has acknowledged`);
+      if (isOther) fail(`consumer "${consumer}" got two contents of ${id} at revision ${change.revision}`);
+      if (isRepeated(change)) fail(`consumer "${consumer}" got ${id} at ${change.revision} after it acknowledged that`);
       if (!failing.has(change) && (copy.get(id)?.revision ?? -1n) < change.revision) copy.set(id, change);
     }
     if (chance.number() < 0.1) throw new Error('it died before it acknowledged anything');

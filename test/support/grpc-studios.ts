@@ -24,7 +24,7 @@ export async function putSource(caller: GrpcCaller, studioId: string, enabled = 
   return id;
 }
 
-/** A key, with the ids that calls of the key service use for it. */
+/** A key, with the ids that name it in calls of ApiKeyService. */
 export interface KeyOfStudio {
   readonly owner: { readonly studioId: string; readonly memberId: string; readonly apiKeyId: string };
   readonly secretSha256: Buffer;
@@ -55,7 +55,7 @@ export async function createKey(
 export const revokeKey = (caller: GrpcCaller, { owner }: KeyOfStudio) =>
   caller.call('ApiKeyService/RevokeApiKey', owner);
 
-/** Counts the leads of studios whose id is LIKE a pattern, by reading the database file. */
+/** Counts the leads of studios whose id matches a pattern of LIKE, by reading the database file. */
 export function countLeads(path: string, studioId: string): number {
   const database = new DatabaseSync(path, { readOnly: true });
   const row = database

@@ -29,7 +29,7 @@ export interface TestCore extends Running {
   readonly path: string;
 }
 
-/** Starts a core; `env` overrides the defaults of tests. */
+/** Starts a core. `env` overrides the settings that tests use by default. The caller must stop it. */
 export async function startTestCore(env: Environment = {}): Promise<TestCore> {
   const folder = mkdtempSync(join(tmpdir(), 'lead-intake-'));
   const path = join(folder, 'leads.db');
@@ -58,7 +58,7 @@ export async function startTestCore(env: Environment = {}): Promise<TestCore> {
 
 const MODULES = join(import.meta.dirname, '../../node_modules');
 
-// Read from the .proto files by another protobuf implementation than the one under test.
+// These tests read the .proto files with another protobuf implementation than the product.
 const definitions = loadSync(
   [
     'leadintake/v1/lead_intake.proto',
@@ -101,7 +101,7 @@ function findMethod(rpc: string): Method {
 
 /** Options of a call. */
 export interface CallOptions {
-  /** The `authorization` header; undefined: none. */
+  /** The `authorization` header. An explicit undefined sends none. */
   readonly authorization?: string | undefined;
   /** The deadline; milliseconds since 1970. */
   readonly deadline?: number;
@@ -189,11 +189,11 @@ export interface ReceivedRefusal {
   /** The name of the gRPC status. */
   readonly code: string;
   readonly message: string;
-  /** From google.rpc.ErrorInfo; absent if there is none. */
+  /** The next three come from google.rpc.ErrorInfo, and are absent without it. */
   readonly reason?: string;
   readonly domain?: string;
   readonly metadata?: Readonly<Record<string, string>>;
-  /** From google.rpc.BadRequest: the faulty fields, in order. */
+  /** The faulty fields of google.rpc.BadRequest, in order. */
   readonly fields?: readonly string[];
 }
 
@@ -246,7 +246,7 @@ export function aCreateLeadRequest(studioId: string, overrides: object = {}) {
   return { studioId, ...aCreation(), ...overrides };
 }
 
-/** Returns the same without the studio, for calls that take it from the API key. */
+/** Returns a valid creation without its studio, for calls that take the studio from the API key. */
 export function aCreation(overrides: object = {}): Creation {
   return {
     idempotencyKey: newId(),

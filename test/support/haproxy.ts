@@ -38,7 +38,7 @@ export async function startHaproxy(gateways: readonly number[], cores: readonly 
     ['10.0.0.22:50051', `127.0.0.1:${cores[1]}`],
   ] as const;
   const file = join(folder, 'haproxy.cfg');
-  // The order matters, because the servers' ports occur in the guide, too.
+  // The servers come first, because their ports also match the texts of the listeners.
   const local = addresses.toReversed().reduce((all, [from, to]) => {
     if (!all.includes(from)) throw new Error(`balancers.md has no ${from}`);
     return all.replaceAll(from, to);
@@ -51,7 +51,7 @@ export async function startHaproxy(gateways: readonly number[], cores: readonly 
     const stats = connect(socket).end('show stat\n');
     const [, ...rows] = (await text(stats)).trim().split('\n');
     const states = rows.map((each) => each.split(',')).filter((cells) => cells.includes(`127.0.0.1:${port}`));
-    // A server may also be in a backend without checks.
+    // A server that is also in a backend without checks has a state there, too.
     return states.map((cells) => cells[STATE] ?? '').find((state) => state !== 'no check') ?? 'unknown';
   }
   return { apiUrl: `http://127.0.0.1:${apiPort}`, coreUrl: `http://127.0.0.1:${corePort}`, readState };

@@ -1,4 +1,4 @@
-/** The manifests of ops/kubernetes, built by kustomize, as the tests read them. */
+/** Builds the manifests of ops/kubernetes with kustomize, and reads them. */
 import { execFileSync, spawnSync } from 'node:child_process';
 import { existsSync, globSync } from 'node:fs';
 import { join } from 'node:path';
@@ -11,7 +11,7 @@ const KUSTOMIZE = [
   ['kustomize', 'build'],
 ].find(([program = '', command = '']) => spawnSync(program, [command, '--help']).status === 0);
 
-/** The schema of the Kubernetes API, at the place where .ci/install-kubernetes-tools puts it. */
+/** The schema of the Kubernetes API, where .ci/install-kubernetes-tools writes it. */
 const [SCHEMA = ''] = globSync('/usr/local/share/lead-intake/kubernetes-*.json');
 
 /** Defines a suite that builds manifests. */
@@ -19,13 +19,13 @@ export function describeWithKustomize(name: string, body: () => void): void {
   describeIf(KUSTOMIZE !== undefined, name, 'install kubectl, or run `.ci/install-kubernetes-tools`', body);
 }
 
-/** Defines a suite that also validates by the schemas of Kubernetes. @param body gets the path of the API's schema */
+/** Defines a suite that validates against the schema of the Kubernetes API. @param body gets the schema's path */
 export function describeWithKubeconform(name: string, body: (schema: string) => void): void {
   const found = KUSTOMIZE !== undefined && existsSync(SCHEMA) && spawnSync('kubeconform', ['-v']).status === 0;
   describeIf(found, name, 'run `.ci/install-kubernetes-tools` as root', () => body(SCHEMA));
 }
 
-/** The part of a pod's container that tests read. */
+/** The parts of a pod's container that tests read. */
 export interface ContainerSpec {
   readonly name: string;
   readonly image: string;
@@ -59,7 +59,7 @@ export interface PodSpec {
   readonly volumes: readonly Volume[];
 }
 
-/** An object of the API, with the parts that tests read. */
+/** The parts of an object of the API that tests read. */
 export interface Manifest {
   readonly kind: string;
   readonly metadata: { readonly name: string };
@@ -77,7 +77,7 @@ export function build(folder: string): string {
 export const parseManifests = (text: string): readonly Manifest[] =>
   parseAllDocuments(text).map((document) => document.toJS());
 
-export const ofKind = (manifests: readonly Manifest[], kind: string): readonly Manifest[] =>
+export const filterByKind = (manifests: readonly Manifest[], kind: string): readonly Manifest[] =>
   manifests.filter((manifest) => manifest.kind === kind);
 
 export const findPod = (deployment: Manifest): PodSpec => deployment.spec.template.spec;
@@ -85,7 +85,7 @@ export const findPod = (deployment: Manifest): PodSpec => deployment.spec.templa
 /** Returns the environment of a container. */
 export function makeEnvironment({ env = [], envFrom }: ContainerSpec, manifests: readonly Manifest[]) {
   const maps = envFrom.map(({ configMapRef }) => {
-    const map = ofKind(manifests, 'ConfigMap').find(({ metadata }) => metadata.name === configMapRef.name);
+    const map = filterByKind(manifests, 'ConfigMap').find(({ metadata }) => metadata.name === configMapRef.name);
     if (!map) throw new Error(`there is no ConfigMap ${configMapRef.name}`);
     return map.data ?? {};
   });
@@ -100,7 +100,7 @@ export const OVERLAYS: readonly string[] = ['sqlite', 'mongodb-redis'].map((name
   join('ops/kubernetes/overlays', name),
 );
 
-/** A bash function `kubectl` that copies the files of secrets into a folder. */
+/** Returns a bash function `kubectl` that only copies the files of secrets into a folder. */
 export const kubectlThatKeeps = (folder: string) => `kubectl() {
   case "$1 $2 $3" in
     'apply --filename -') cat > /dev/null ;;

@@ -1,15 +1,14 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { REDIS_TIMEOUT_MS } from '../../common/deadlines.ts';
 
-/** The limits of retries in a row and of all requests, apart from the first few. */
+/** The limits of late counts: in a row, and FIRST_FEW plus this share of all requests. */
 const MAX_IN_A_ROW = 5;
 const MAX_SHARE = 0.05;
 const FIRST_FEW = 10;
 
 /**
- * Returns a function that retries a request with the same key after `Retry-After`, if a gateway wrote nothing because
- * Redis was too late to count, as on a busy machine. Refusals that come at once or too often are returned like any
- * other response.
+ * Returns a function that sends a request, and retries it after `Retry-After` if Redis was too late to count it, as on a
+ * busy machine. A gateway writes nothing then. Refusals that come at once or too often are returned like any other response.
  */
 export function sendAgainIfLate(): (send: () => Promise<Response>) => Promise<Response> {
   let [sent, late] = [0, 0];

@@ -19,7 +19,7 @@ const SCRIPT = `
     console.log('done');
   }`;
 
-/** Starts a process that locks a file on request; it ends with the test. */
+/** Starts a process that locks a database file on request. It ends with the test. */
 export function lockHolder(path: string): LockHolder {
   const child = spawn(process.execPath, ['--input-type=module', '--eval', SCRIPT, path], {
     stdio: ['pipe', 'pipe', 'inherit'],

@@ -6,10 +6,10 @@ import type { Settings } from '../simulation/settings.ts';
 const LIBRARY = '/usr/$LIB/faketime/libfaketime.so.1';
 
 /** Whether the library is installed. CI requires it. */
-export const canClocksBeSet: boolean =
+export const canSetClocks: boolean =
   process.env.CI === 'true' || globSync('/usr/lib{,64}{,/*-linux-*}/faketime/libfaketime.so.1').length > 0;
 
-/** The settable wall clock of a simulated machine. The monotonic clock is not affected. */
+/** A wall clock that tests can set, for some processes. Their monotonic clock is not affected. */
 export class MachineClock {
   readonly name: string;
   /** Settings that give a process this clock. */
@@ -31,9 +31,9 @@ export class MachineClock {
     };
   }
 
-  /** Sets the offset from the real time; processes use it within a second. */
+  /** Sets the offset from the real time. Processes use it within a second. */
   set(aheadSeconds: number): void {
-    // The rename is atomic: a reader finds the old or the new file, never a partial one.
+    // The rename is atomic, so a reader finds the old or the new file, never a partial one.
     writeFileSync(`${this.#file}.new`, `${aheadSeconds < 0 ? '' : '+'}${aheadSeconds}s\n`);
     renameSync(`${this.#file}.new`, this.#file);
   }

@@ -1,7 +1,7 @@
 /** Metric values by series, `name{label="value"}`. */
 export type Samples = ReadonlyMap<string, number>;
 
-/** Reads the metrics at an address like Prometheus. */
+/** Reads the metrics at an address, as Prometheus does. */
 export async function scrape(url: string | undefined): Promise<Samples> {
   if (url === undefined) throw new Error('metrics are not enabled');
   const answer = await fetch(url);
@@ -16,7 +16,7 @@ export async function scrape(url: string | undefined): Promise<Samples> {
   );
 }
 
-/** Returns the changes of all series between two readings, without unchanged ones. */
+/** Returns the change of each series between two readings. Omits unchanged series. */
 export function growth(before: Samples, after: Samples): Record<string, number> {
   const grown = [...after].map(([series, value]) => [series, value - (before.get(series) ?? 0)] as const);
   return Object.fromEntries(grown.filter(([, by]) => by !== 0));

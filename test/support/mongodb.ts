@@ -20,7 +20,7 @@ interface MongoServer {
   stop(): Promise<void>;
 }
 
-/** A kind of server that is available here, with a function that starts it. */
+/** A kind of server that is available here. */
 interface MongoKind {
   readonly name: string;
   start(): Promise<MongoServer>;
@@ -56,9 +56,9 @@ async function findMongo(): Promise<MongoKind | undefined> {
 
   if (HAS_WIRE_SERVER) return { name: 'FerretDB', start: startWireServer };
 
-  // Downloads a mongod unless it is cached; fails fast if that is impossible.
+  // The package downloads a mongod unless it has one. One retry makes it fail fast without a network.
   process.env.MONGOMS_MAX_RETRIES ??= '1';
-  // The package logs failures at length; `describeIf` reports them in one line.
+  // The package logs failures at length, and `describeIf` reports them in one line.
   const { error, warn } = console;
   console.error = console.warn = () => {};
   const server = await startMemoryServer()
@@ -181,7 +181,7 @@ function startByScript(command: string) {
   };
 }
 
-/** Matches requests of MongoDB's protocol by the name of their command, which follows a head of 26 bytes. */
+/** Returns a function that recognises requests of MongoDB by their command's name, which follows a head of 26 bytes. */
 export function isCommand(...names: readonly string[]): (request: Buffer) => boolean {
   return (request) => names.some((name) => request.subarray(26).indexOf(`${name}\0`, 0, 'latin1') === 0);
 }

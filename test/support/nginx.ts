@@ -13,12 +13,12 @@ export function describeWithNginx(name: string, body: () => void): void {
 /** The nginx settings of docs/how-to/balancers.md, in front of gateways and of cores. */
 export const GUIDE = (() => {
   const guide = readFileSync(join(ROOT, 'docs/how-to/balancers.md'), 'utf8');
-  const formatSettings = (upstream: string) =>
+  const findSettings = (upstream: string) =>
     new RegExp(`\`\`\`nginx\\n(upstream ${upstream} [\\s\\S]*?)\`\`\``).exec(guide)?.[1] ?? '';
-  return { gateways: formatSettings('gateways'), cores: formatSettings('cores') };
+  return { gateways: findSettings('gateways'), cores: findSettings('cores') };
 })();
 
-/** Starts an nginx whose settings are changed to listen on a local port and use servers on others. */
+/** Starts an nginx with these settings, changed to listen on a local port and to use servers on other local ports. */
 export async function startNginx(settings: string, port: number, serverPorts: readonly number[]): Promise<void> {
   const folder = temporaryFolder();
   const [last] = serverPorts.slice(-1);
@@ -35,7 +35,7 @@ export async function startNginx(settings: string, port: number, serverPorts: re
   const paths = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map(
     (path) => `${path}_temp_path ${folder}/${path};`,
   );
-  // Its workers would otherwise have a user who may not write there.
+  // Without this setting, workers of root would run as a user who may not write there.
   const user = process.getuid?.() === 0 ? 'user root; ' : '';
   const file = join(folder, 'nginx.conf');
   writeFileSync(

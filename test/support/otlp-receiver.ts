@@ -15,7 +15,7 @@ export interface ReceivedSpan {
   readonly failed: boolean;
 }
 
-/** Receives spans by OTLP over HTTP, like a collector. */
+/** A server that receives spans by OTLP over HTTP, like a collector. */
 export interface OtlpReceiver {
   readonly url: string;
   /** All spans received so far. */
@@ -68,7 +68,7 @@ function readFields(message: Uint8Array): Map<number, Buffer[]> {
 const idIn = (fields: ReadonlyMap<number, Buffer[]>, field: number): string =>
   fields.get(field)?.[0]?.toString('hex') ?? '';
 
-/** Decodes an ExportTraceServiceRequest; field numbers as in opentelemetry/proto/trace/v1/trace.proto. */
+/** Decodes an ExportTraceServiceRequest. opentelemetry/proto/trace/v1/trace.proto has the field numbers. */
 function spansIn(request: Uint8Array): ReceivedSpan[] {
   const within = (messages: readonly Uint8Array[], field: number) =>
     messages.flatMap((message) => readFields(message).get(field) ?? []);

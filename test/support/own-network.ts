@@ -5,7 +5,7 @@ import { describeIf } from '../tools/servers.ts';
 
 const MIGRATION = '/proc/sys/net/ipv4/tcp_migrate_req';
 
-/** A network namespace with only a loopback. "$1" is the kernel's `net.ipv4.tcp_migrate_req` in it. */
+/** Runs a script in a network namespace. SET_UP enables its loopback and sets `net.ipv4.tcp_migrate_req` to "$1". */
 const UNSHARE = ['unshare', '--net', 'sh', '-c'] as const;
 const SET_UP = `ip link set lo up && echo "$1" > ${MIGRATION}`;
 
@@ -20,7 +20,7 @@ export function describeWithOwnNetwork(name: string, body: () => void): void {
 /**
  * Creates a network for one test, in which every port is free.
  *
- * @param migrates whether connections waiting to be accepted move to another process when theirs leaves the port
+ * @param migrates whether connections waiting to be accepted move to another process when theirs closes the port
  * @returns the command prefix that runs a process in the network
  */
 export async function anOwnNetwork(migrates: boolean): Promise<readonly string[]> {

@@ -1,9 +1,9 @@
 import { afterEach, beforeEach, expect, vi } from 'vitest';
 
 /**
- * Fakes the timers of each test of this file, and checks at its end that those of a length are cleared.
+ * Fakes the timers of each test of this file, and checks after each test that its timers with this delay were cleared.
  *
- * @param ms a length that no other timer of the process has, because suites share it
+ * @param ms a delay that no other timer has, because the suites of a process share its timers
  */
 export function expectNoTimerLeft(ms: number): void {
   beforeEach(() => {

@@ -17,7 +17,7 @@ export async function patiently<Result>(call: () => Promise<Result>): Promise<Re
   }
 }
 
-/** Opens a store and waits until it is usable: on a busy server the indexes of a new database may come later. */
+/** Opens a store and waits until it is usable: on a busy server, a new database may get its indexes later. */
 export async function openedStore(databaseUrl: string, listeners?: StoreListeners): Promise<Store> {
   const store = await openStore(databaseUrl, listeners);
   await untilChecked(store);

@@ -1,6 +1,6 @@
 /**
- * Pods on this machine as the manifests describe them: a read-only buildah image with the command, user, rights,
- * mounts, environment and probes of the manifest, and its own process 1. Pods share this machine's network; each has a
+ * Runs pods on this machine as the manifests describe them: a read-only buildah image with the command, user, rights,
+ * mounts, environment and probes of the manifest, and its own process 1. Pods share this machine's network. Each has a
  * loopback address, which replaces `0.0.0.0` in its settings.
  */
 import { execFile, execFileSync, spawn, spawnSync } from 'node:child_process';
@@ -11,22 +11,22 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { expect, onTestFinished } from 'vitest';
 import { type RunningProcess, temporaryFolder, watch } from '../tools/processes.ts';
-import { type ContainerSpec, findPod, type Manifest, makeEnvironment, ofKind, type Probe } from './kubernetes.ts';
+import { type ContainerSpec, filterByKind, findPod, type Manifest, makeEnvironment, type Probe } from './kubernetes.ts';
 
 const execute = promisify(execFile);
 
-/** How late names and Services learn that a pod is leaving; milliseconds. */
+/** How long names and Services keep the address of a pod that has begun to stop; milliseconds. */
 const PROPAGATION_MS = 1500;
 
 export interface Pod {
   readonly deployment: string;
   readonly address: string;
-  /** The start of a command that runs another in the container. */
+  /** The command prefix that runs a command in the container. */
   readonly commandPrefix: readonly string[];
   readonly process: RunningProcess;
   /** Whether each of its probes succeeds, including the startup probe. */
   isReady(): Promise<boolean>;
-  /** Ends it like the cluster; returns its exit status, or the signal that killed it after its grace period. */
+  /** Stops it as the cluster does. Returns its exit status, or the signal that killed it after its grace period. */
   stop(): Promise<unknown>;
   kill(): Promise<unknown>;
 }
@@ -34,7 +34,7 @@ export interface Pod {
 export interface Cluster {
   /** Starts a pod of a deployment, and waits until it is ready. */
   start(deployment: string): Promise<Pod>;
-  /** Replaces a pod by the strategy of these deployments. Returns how the old one ended. */
+  /** Starts a new pod and then stops the old one. Returns how the old one ended. */
   replace(pod: Pod): Promise<unknown>;
   /** Kills a pod and starts another. */
   crash(pod: Pod): Promise<void>;
@@ -53,15 +53,15 @@ export async function aCluster(image: string, manifests: readonly Manifest[], se
   const network = `127.${randomInt(16, 255)}.${randomInt(256)}`;
   const endpoints = new Set<Pod>();
   let started = 0;
-  const tell = () => {
+  const writeHosts = () => {
     const names = [...endpoints].map(({ address, deployment }) => `${address} ${deployment}\n`);
     writeFileSync(hosts, ['127.0.0.1 localhost\n', ...names].join(''));
   };
   const leave = (pod: Pod) => {
     endpoints.delete(pod);
-    tell();
+    writeHosts();
   };
-  tell();
+  writeHosts();
 
   const cluster: Cluster = {
     async start(name) {
@@ -76,7 +76,7 @@ export async function aCluster(image: string, manifests: readonly Manifest[], se
       });
       await expect.poll(pod.isReady, { timeout: 90_000, interval: 100 }).toBe(true);
       endpoints.add(pod);
-      tell();
+      writeHosts();
       return pod;
     },
     async replace(pod) {
@@ -100,7 +100,7 @@ async function mountImage(image: string, manifests: readonly Manifest[]): Promis
   const container = (await execute('buildah', ['from', '--pull-never', image])).stdout.trim();
   onTestFinished(async () => void (await execute('buildah', ['rm', container])));
   const root = (await execute('buildah', ['mount', container])).stdout.trim();
-  for (const deployment of ofKind(manifests, 'Deployment')) {
+  for (const deployment of filterByKind(manifests, 'Deployment')) {
     for (const { mountPath } of findPod(deployment).containers[0].volumeMounts)
       mkdirSync(join(root, mountPath), { recursive: true });
   }
@@ -119,12 +119,12 @@ interface Node {
 
 async function startPod(name: string, node: Node): Promise<Pod> {
   const { root, manifests, address } = node;
-  const deployment = ofKind(manifests, 'Deployment').find(({ metadata }) => metadata.name === name);
+  const deployment = filterByKind(manifests, 'Deployment').find(({ metadata }) => metadata.name === name);
   if (!deployment) throw new Error(`there is no deployment ${name}`);
   const { securityContext, terminationGracePeriodSeconds, containers } = findPod(deployment);
   const [container] = containers;
   const { runAsUser, runAsGroup, fsGroup } = securityContext;
-  // Rights that the manifest forbids to all containers; test/kubernetes.test.ts checks it.
+  // The manifests take these rights from all containers, as test/kubernetes.test.ts checks.
   const rights = ['--bounding-set=-all', '--inh-caps=-all', '--no-new-privs', '--pdeathsig=KILL'];
   const user = ['setpriv', `--reuid=${runAsUser}`, `--regid=${runAsGroup}`, `--groups=${fsGroup}`, ...rights];
   const environment = Object.entries({
@@ -147,9 +147,9 @@ async function startPod(name: string, node: Node): Promise<Pod> {
   );
   onTestFinished(() => running.kill());
   const pid = await expect
-    .poll(() => startChild(running.child.pid))
+    .poll(() => findChild(running.child.pid))
     .toBeGreaterThan(0)
-    .then(() => startChild(running.child.pid));
+    .then(() => findChild(running.child.pid));
   const commandPrefix = ['nsenter', `--target=${pid}`, '--mount', '--pid', '--root', ...within];
   const probe = (what: Probe) => succeeds(what, container, address, commandPrefix);
   const signal = (which: NodeJS.Signals) => running.child.exitCode === null && process.kill(pid, which);
@@ -159,7 +159,7 @@ async function startPod(name: string, node: Node): Promise<Pod> {
     commandPrefix,
     process: running,
     async isReady() {
-      // One after the other like the cluster, which starts the others after the startup probe has succeeded.
+      // The cluster starts the other probes once the startup probe has succeeded, so this asks one after the other.
       for (const each of [container.startupProbe, container.readinessProbe, container.livenessProbe]) {
         if (each && !(await probe(each))) return false;
       }
@@ -177,12 +177,12 @@ async function startPod(name: string, node: Node): Promise<Pod> {
   };
 }
 
-/** Returns source, target and whether it is read-only, for each mount. */
+/** Returns each mount: its source, its target, and whether it is read-only. */
 function findMounts(deployment: Manifest, { folder, hosts, secrets }: Node): [string, string, boolean][] {
   const { volumes, containers, securityContext } = findPod(deployment);
   const mounts = containers[0].volumeMounts.map(({ name, mountPath, readOnly = false }): [string, string, boolean] => {
     const volume = volumes.find((each) => each.name === name);
-    // A claim is the same volume for all pods.
+    // All pods share the volume of a claim.
     const claim = volume?.persistentVolumeClaim?.claimName;
     const outside = claim === undefined ? join(folder, name) : join(folder, '..', claim);
     mkdirSync(outside, { recursive: true });
@@ -197,7 +197,7 @@ function findMounts(deployment: Manifest, { folder, hosts, secrets }: Node): [st
 }
 
 /** Returns the child of a process, or 0. */
-const startChild = (pid: number | undefined) =>
+const findChild = (pid: number | undefined) =>
   Number(spawnSync('pgrep', ['-P', `${pid}`], { encoding: 'utf8' }).stdout);
 
 async function succeeds(

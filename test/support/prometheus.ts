@@ -8,7 +8,7 @@ import { parse, stringify } from 'yaml';
 import { ROOT } from '../tools/processes.ts';
 import { freePort, killOnExit } from '../tools/servers.ts';
 
-/** The length of a rule's minute; milliseconds. */
+/** How long a minute of the rules takes here; milliseconds. */
 const MINUTE_MS = 500;
 
 const MINUTES: Readonly<Record<string, number>> = { m: 1, h: 60, d: 1440 };

@@ -2,7 +2,7 @@ import { connect } from 'node:net';
 import { expectDocumentedAnswer } from './documented.ts';
 
 /**
- * Sends raw bytes, for requests that no well-behaved client can make, and reads one response.
+ * Sends raw bytes, such as requests that no well-behaved client makes, and reads one response.
  *
  * @param baseUrl the address to connect to; it is not sent
  * @param end whether to end the sending side after the bytes
@@ -69,7 +69,7 @@ export function rawConversation(
     }, CLOSED_WITHIN_MS);
     socket.on('data', (chunk: Buffer) => received.push(chunk));
     socket.on('end', () => socket.end());
-    // Bytes that come after the server has closed reset the connection.
+    // Bytes that arrive after the server has closed reset the connection.
     socket.on('error', () => {});
     socket.on('close', () => {
       clearTimeout(timer);

@@ -12,7 +12,7 @@ const NAME = 'quota';
 
 /** A Redis with a replica, and a sentinel that promotes the replica when the primary is silent for half a second. */
 export interface RedisWithSentinel {
-  /** The address, with a user and a password, of a sentinel that does not exist and of the running one. */
+  /** The address of two sentinels, with a user and a password. The first sentinel does not exist. */
   readonly url: string;
   /** The initial primary. */
   readonly primary: RedisServer;

@@ -37,7 +37,7 @@ export function describeWithLastRelease(name: string, body: (folder: string) => 
   });
 }
 
-/** Extracts a commit's files and installs its packages, unless an earlier run has completed that. */
+/** Extracts a commit's files and installs its packages, unless an earlier run has done so. */
 async function install(commit: string, folder: string): Promise<void> {
   if (existsSync(folder)) return;
   const incomplete = `${folder}.${process.pid}`;
@@ -47,10 +47,10 @@ async function install(commit: string, folder: string): Promise<void> {
     await execute('git', ['archive', '--output', archive, commit], { cwd: ROOT });
     await execute('tar', ['-xf', archive], { cwd: incomplete });
     await rm(archive);
-    // Suppresses the advice that `npm ci` prints.
+    // The last two options suppress advice.
     await execute('npm', ['ci', '--omit=dev', '--ignore-scripts', '--no-audit', '--no-fund'], { cwd: incomplete });
     await rename(incomplete, folder).catch((error: unknown) => {
-      // Another suite of this run was faster.
+      // Another suite may have been faster.
       if (!existsSync(folder)) throw error;
     });
   } finally {

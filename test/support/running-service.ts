@@ -12,7 +12,7 @@ import { PUBLIC_URL } from './documented.ts';
 /** The token of the tests' cores. */
 export const CORE_TOKEN = 'the token of the tests of the service';
 
-/** Overrides of settings, by name. */
+/** Settings that differ from those that tests use by default. */
 export interface ServiceOverrides {
   readonly core?: Record<string, string>;
   readonly gateway?: Record<string, string>;

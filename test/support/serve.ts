@@ -1,6 +1,6 @@
 /**
- * Runs a core and a gateway for tests that import nothing of the service: `serve.ts SETTINGS`, the gateway's as JSON.
- * It sends its parent its address and calls, then a reply to each call of the parent, and ends with it.
+ * Runs a core and a gateway for tests that do not import the service: `serve.ts SETTINGS`, with the gateway's settings as
+ * JSON. It sends its parent its address and calls, and then a reply to each call. It ends with its parent.
  */
 import { randomUUID } from 'node:crypto';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
@@ -58,7 +58,7 @@ const calls: ServiceCalls = {
   startCore: () => startCore(),
 };
 
-/** A parent that has gone gets no more replies. */
+/** Sends a message to the parent, unless that has gone. */
 const reply = (message: ServiceReply) => process.connected && process.send?.(message);
 
 process.on('message', async ({ id, call, args }: ServiceRequest) => {

@@ -12,7 +12,7 @@ export { BOTH_SCOPES, type StudioWithKey } from './core-clients.ts';
 export { PUBLIC_URL } from './documented.ts';
 export { CORE_TOKEN } from './running-service.ts';
 
-/** Headers of a request; null removes a default one. */
+/** Headers of a request. Null removes a default header. */
 type HeaderOverrides = Readonly<Record<string, string | null>>;
 
 /** A core and a gateway in this process, over real sockets, on a temporary database. */
@@ -45,7 +45,7 @@ export interface Service extends Omit<CoreClients, 'close'> {
 }
 
 /**
- * Returns a service for all tests of a file or a `describe`. It starts before their own hooks and stops after them.
+ * Returns a service for all tests of a file or a `describe`. It starts before their hooks and stops after them.
  *
  * @param overrides a function if they depend on earlier hooks
  */
@@ -62,7 +62,7 @@ export async function aSeparateService(overrides: ServiceOverrides = {}): Promis
   return service;
 }
 
-/** Returns the number of keys that the core was asked about. */
+/** Returns how many keys gateways have looked up at the core. */
 export async function keyLookUps(service: Service): Promise<number> {
   let sum = 0;
   for (const [name, value] of await service.coreMetrics()) {
@@ -158,7 +158,7 @@ export interface ProblemJson {
 /**
  * Checks that an error follows every rule of the contract, and returns its body.
  *
- * @param fields the exact names of the invalid fields; undefined: any
+ * @param fields the exact names of the invalid fields; by default any
  */
 export async function expectProblem(
   response: Response,
@@ -223,7 +223,7 @@ export function expectLead(json: unknown): LeadJson {
   });
   const { length } = [...lead.displayName];
   expect(length >= 1 && length <= 160).toBe(true);
-  // A date that does not exist would be parsed as another date, or not at all.
+  // JavaScript parses a date that does not exist as another date, or not at all.
   for (const time of [lead.createdAt, lead.updatedAt]) {
     expect(new Date(time).toISOString().slice(0, 16)).toBe(time.slice(0, 16));
   }

@@ -13,10 +13,10 @@ function isAnsweredAndKept(received: Buffer): boolean {
 }
 
 /**
- * Returns a function that takes sockets and destroys them after the last test of the file, because concurrent tests
- * cannot tell which of them has finished.
+ * Returns a function that collects sockets, which are destroyed after the last test of the file. With concurrent tests,
+ * `onTestFinished` does not know which test calls it.
  */
-export function destroyedAtLast(): (socket: Socket) => void {
+export function destroyAfterAll(): (socket: Socket) => void {
   const sockets: Socket[] = [];
   afterAll(() => {
     for (const socket of sockets) socket.destroy();
@@ -25,11 +25,11 @@ export function destroyedAtLast(): (socket: Socket) => void {
 }
 
 /**
- * Sends a text and then many bytes piece by piece, and only then reads. Returns what it receives until the server ends
- * its side or has answered.
+ * Sends a text and then many bytes piece by piece, and reads only after that. Returns the bytes received until the server
+ * has answered or ends its side.
  *
  * @param socket a connection that may stay half open
- * @param isAnswered whether the received bytes are complete although the server does not end its side
+ * @param isAnswered whether the received bytes are a complete answer after which the server keeps its side open
  * @throws Error when the connection breaks, for example by a reset
  */
 export async function sendSlowly(

@@ -10,12 +10,12 @@ import { describeIf } from '../tools/servers.ts';
 const UNSHARE = ['unshare', '--mount', '--propagation', 'private'] as const;
 const MOUNT = 'mount -t tmpfs -o size="$2",nr_inodes="$3" tmpfs "$1"';
 
-/** A small disk that a test can fill. It is visible only to processes started with `within`. */
+/** A small disk that a test can fill. Only processes started with `within` see it. */
 export interface SmallDisk {
   readonly folder: string;
   /** The command prefix that makes the disk visible. */
   readonly within: readonly string[];
-  /** Runs a script that knows the folder as its first argument. */
+  /** Runs a script with the folder as its first argument. */
   inside(script: string): void;
   /** Fills the disk. */
   fill(): void;

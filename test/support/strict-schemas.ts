@@ -7,15 +7,15 @@ interface Definition {
   readonly 'x-kubernetes-group-version-kind'?: readonly { group: string; version: string; kind: string }[];
 }
 
-/** Types that the document describes more narrowly or widely than the API does. */
+/** Types that the document describes otherwise than the API accepts them. */
 const SPECIAL: Readonly<Record<string, object>> = {
   'io.k8s.apimachinery.pkg.util.intstr.IntOrString': { type: ['integer', 'string'] },
   'io.k8s.apimachinery.pkg.api.resource.Quantity': { type: ['number', 'string'] },
 };
 
 /**
- * Writes a schema for each kind into a folder for kubeconform, from the OpenAPI document of Kubernetes. They are
- * strict: an object has only its own properties.
+ * Writes a schema for each kind into a folder for kubeconform, from the OpenAPI document of Kubernetes. The schemas are
+ * strict: an object has no other properties than listed ones.
  *
  * @returns the pattern of the files for kubeconform
  */

@@ -4,7 +4,7 @@ import { Ajv2020 } from 'ajv/dist/2020.js';
 import addFormats from 'ajv-formats';
 import { ROOT } from '../tools/processes.ts';
 
-/** A schema of the document that describes payloads of webhooks. */
+/** A schema in webhook-payload.schema.json. */
 interface PayloadSchema {
   readonly description?: string;
   readonly properties?: Readonly<Record<string, PayloadSchema>>;
@@ -28,15 +28,15 @@ interface PayloadField {
 export function payloadFields(schema: PayloadSchema = PAYLOAD_SCHEMA, prefix = ''): PayloadField[] {
   return Object.entries(schema.properties ?? {}).flatMap(([name, property]) => {
     const { $ref, items } = property;
-    const of = $ref ? (PAYLOAD_SCHEMA.$defs?.[$ref.replace('#/$defs/', '')] ?? property) : property;
+    const resolved = $ref ? (PAYLOAD_SCHEMA.$defs?.[$ref.replace('#/$defs/', '')] ?? property) : property;
     return [
-      { path: `${prefix}${name}`, schema: of },
-      ...payloadFields(items ?? of, `${prefix}${name}${items ? '[]' : ''}.`),
+      { path: `${prefix}${name}`, schema: resolved },
+      ...payloadFields(items ?? resolved, `${prefix}${name}${items ? '[]' : ''}.`),
     ];
   });
 }
 
-/** Returns a schema that accepts only listed fields and values, whereas receivers must accept others. */
+/** Returns a schema that accepts only listed fields and values. Receivers must accept others, too. */
 const strict = (schema: unknown): unknown => {
   if (Array.isArray(schema)) return schema.map(strict);
   if (typeof schema !== 'object' || schema === null) return schema;
@@ -50,7 +50,7 @@ const ajv = new Ajv2020({ allErrors: true, strict: true, strictRequired: false, 
 addFormats.default(ajv);
 const validates = ajv.compile(strict(PAYLOAD_SCHEMA) as object);
 
-/** Returns where a payload differs from the schema. */
+/** Returns the differences of a payload from the schema. */
 export function payloadFaults(body: string): string[] {
   validates(JSON.parse(body));
   return (validates.errors ?? []).map(({ instancePath, message, params }) =>

@@ -17,7 +17,7 @@ import { startTestCore } from './grpc.ts';
 
 export const aWebhookSecret = (): string => `whsec_${randomBytes(32).toString('base64')}`;
 
-/** A request that a receiver got. */
+/** A request that a receiver has got. */
 export interface Received {
   readonly path: string;
   readonly headers: IncomingHttpHeaders;
@@ -27,7 +27,7 @@ export interface Received {
   readonly kinds: readonly string[];
 }
 
-/** The response of a receiver: a status, a response with headers, or none at all. */
+/** The response of a receiver: a status, a status with headers, or no response at all. */
 type Answer = number | 'nothing' | { readonly status: number; readonly headers: Record<string, string> };
 
 /** A receiver of webhooks on this machine, over HTTPS, that verifies each request with the reference library. */
@@ -95,7 +95,7 @@ function isVerified(secret: string, body: string, headers: IncomingHttpHeaders):
   }
 }
 
-/** A core, a studio, a consumer `hooks` of all changes from now on, and a receiver for them. */
+/** A core with a studio and a consumer `hooks` of all changes from now on, and a receiver for its webhooks. */
 export interface WebhookDeployment {
   /** The core, if it is a separate process. */
   readonly core: RunningProcess;
@@ -109,18 +109,18 @@ export interface WebhookDeployment {
   readonly receiver: WebhookReceiver;
   readonly relayToken: string;
   readonly endpointsFile: string;
-  /** Writes the endpoints file: an endpoint for the receiver, or any text. */
+  /** Writes the endpoints file. Takes changes of the receiver's endpoint, or the whole text. */
   putEndpoints(changes?: object | string): void;
   /** Starts a relay, optionally with a command prefix. */
   relay(env?: Record<string, string>, within?: readonly string[]): RunningProcess;
   createLead(email?: string): Promise<string>;
-  /** Returns the number of leads that wait for the relay. */
+  /** Returns the number of leads with changes that the relay has not acknowledged. */
   waiting(): Promise<number>;
 }
 
 /**
- * @param settings of a core in a separate process; without them it runs in this process
- * @param otherConsumers consumers of all changes from now on, which the relay may have endpoints for
+ * @param settings the settings of a core in a separate process; without them, the core runs in this process
+ * @param otherConsumers more consumers of all changes from now on, which the relay may have endpoints for
  */
 export async function aWebhookDeployment({
   settings,
@@ -199,7 +199,7 @@ export async function aWebhookDeployment({
   return deployment;
 }
 
-/** Starts a core in this process, which stops at the end of the test, and returns its address. */
+/** Starts a core in this process and returns its address. The core stops at the end of the test. */
 async function startWithin(env: Readonly<Record<string, string>>): Promise<string> {
   const core = await startTestCore({ CORE_TOKEN: undefined, ...env });
   onTestFinished(() => core.stop());

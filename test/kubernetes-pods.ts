@@ -13,7 +13,7 @@ import { commandsIn } from './tools/commands.ts';
 import { bash, ROOT, temporaryFolder } from './tools/processes.ts';
 import { describeWithRedis } from './tools/servers.ts';
 
-/** Callers, and the pause after each of their requests, so that all of them stay within the quota of a key; milliseconds. */
+/** The number of callers, and the pause after each request, which keeps all of them within one key's quota; milliseconds. */
 const CALLERS = 4;
 const PAUSE_MS = 450;
 const [CORE, GATEWAY, RELAY] = ['lead-intake-core', 'lead-intake-gateway', 'lead-intake-relay'] as const;
@@ -21,8 +21,8 @@ const TOKEN = 'the token of the pods of this test';
 const PAGE = readFileSync(join(ROOT, 'docs/how-to/kubernetes.md'), 'utf8');
 const CERTIFICATES = readFileSync(join(ROOT, 'docs/how-to/certificates.md'), 'utf8');
 
-/** Runs the containers of the image in pods of the Kubernetes manifests, with upgrades and crashes. */
-export function kubernetesLife(image: () => string): void {
+/** Defines suites that run the image in pods as the Kubernetes manifests describe them, with upgrades and crashes. */
+export function describeInPods(image: () => string): void {
   describeWithKustomize('in pods of the manifests', () => {
     withDatabaseAndRedis(image);
 
@@ -78,7 +78,7 @@ function withDatabaseAndRedis(image: () => string): void {
   });
 }
 
-/** Replaces each pod, and then kills some, while callers create leads; returns the number of leads. */
+/** Replaces each pod, and then kills some, while callers create leads. Returns the number of leads. */
 async function replaceAndCrashAll(cluster: Cluster, secret: string): Promise<number> {
   const caller = startCallers(cluster, secret);
   await caller.untilMoreCreated();
@@ -103,7 +103,7 @@ async function replaceAndCrashAll(cluster: Cluster, secret: string): Promise<num
   return created;
 }
 
-/** Writes the guide's overlay, and its secrets with these addresses; returns both folders. */
+/** Writes the guide's overlay, and its secrets with these addresses. Returns both folders. */
 async function writeDeployment(urls: { database: string; redis: string }) {
   const folder = temporaryFolder();
   const secrets = join(folder, 'cluster');
@@ -121,7 +121,7 @@ echo done`);
   return { folder, secrets };
 }
 
-/** Runs the guide's commands in the pods, from its start; returns the secret of the key. */
+/** Runs those of the guide's first commands that run in pods. Returns the secret of the key. */
 async function runGuide(cluster: Cluster): Promise<string> {
   const lines = commandsIn(PAGE, 'kubernetes-start').trim().split('\n');
   const inPods = lines.filter((line) => line.startsWith('kubectl exec '));
@@ -153,7 +153,7 @@ async function expectConfined(cluster: Cluster): Promise<void> {
   }
   expect(await inPod(cluster, CORE, 'touch /tmp/x && echo written')).toBe('written\n');
 
-  // The first address of a connection, as the gateway resolves it.
+  // The gateway resolves the name like this, and connects to the first address.
   const program = 'import { lookUpCore } from "/app/common/core-connection.ts";'
     .concat(
       'const first = () => new Promise((done) => lookUpCore("lead-intake-core", { all: true }, (_, all) => done(all[0].address)));',
@@ -165,7 +165,7 @@ async function expectConfined(cluster: Cluster): Promise<void> {
   );
 }
 
-/** Callers that create leads at any gateway of the cluster, and repeat failed requests with the same key. */
+/** Starts callers that create leads at any gateway of the cluster, and retry failed requests with the same key. */
 function startCallers(cluster: Cluster, secret: string) {
   const failures: string[] = [];
   const sendCounted = sendAgainIfLate();
