@@ -14,7 +14,7 @@ export const WEBHOOK_BUGS: readonly PlantedBug[] = [
   {
     name: 'a window full of leads that an endpoint always rejects blocks all others',
     suite: SCHEDULE,
-    caughtBy: 'more failing leads than a window holds do not block another forever',
+    caughtBy: 'a lead is delivered although more leads than a window holds keep failing',
     patches: [{ file: 'relay/retries.ts', find: 'health.failures >= WINDOW', put: 'attempts < 0' }],
   },
   {

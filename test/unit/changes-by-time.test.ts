@@ -11,7 +11,7 @@ interface BelowCeiling {
   readonly 'changes.since': { readonly $lt: Date };
 }
 
-/** An engine that sorts every match, and fails if there are too many. */
+/** An engine that sorts all matches of a query, and fails if there are too many. */
 class SortingEngine {
   readonly pending = new Set<number>();
   sorted = 0;

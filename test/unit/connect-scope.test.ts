@@ -12,7 +12,7 @@ import { onStream } from '../security/http2-wire.ts';
 
 const log = pino({ level: 'silent' });
 
-/** Serves health checks, and returns the answer to one. @param arrive called before the library sees it */
+/** Serves health checks, and returns the answer to one. @param arrive called before the library sees the request */
 async function answerWith(arrive: (request: IncomingMessage, begin: () => void) => void) {
   const routes = (router: ConnectRouter) => void router.service(Health, { check: () => ({ status: 1 }) });
   const exchange = { implement: () => expect.fail('no exchange is made'), readMaxBytes: 1 };
@@ -36,7 +36,7 @@ test('the plugin serves a call', async () => {
   expect(answer).toMatchObject({ status: 200, text: expect.stringContaining('SERVING') });
 });
 
-// An empty message is valid in binary, and would tell the caller that nothing is there.
+// In binary an empty message is valid, so the caller would read it as an empty result.
 // @proves connect-16
 test.each<[string, Parameters<typeof answerWith>[0]]>([
   [

@@ -3,7 +3,7 @@ import { MAX_CONSUMERS } from '../../common/rules/field-rules.ts';
 import { cachedByConsumer, DEFAULT_CONSUMER } from '../../src/domain/consumer.ts';
 import { times } from '../support/builders.ts';
 
-test('the values of as many consumers as there can be stay cached', () => {
+test('values stay cached for the maximum number of consumers', () => {
   const make = (consumer: number) => ({ consumer });
   const find = cachedByConsumer(make);
   const numbers = [DEFAULT_CONSUMER.number, ...times(MAX_CONSUMERS, (index) => index + 1)];

@@ -47,14 +47,14 @@ const TYPED = [
 ];
 const MARKS = matching(/[\p{P}\p{S}\p{Z}\p{Cc}\p{Cf}]/u);
 
-/** Each region tries one in SHARE marks, so that each mark is tried with two regions, or dozens in a soak. */
+/** Each region tries one in SHARE marks. So each mark is tried with about two regions, or with dozens in a soak. */
 const SHARE = process.env.SOAK ? 8 : 120;
 const separatorsFor = (region: CountryCode) => [
   ...TYPED,
   ...MARKS.filter((_, index) => (index + REGIONS.indexOf(region)) % SHARE === 0),
 ];
 
-/** Returns a number with each space and hyphen between digits replaced. */
+/** Replaces everything between the digits of a number, except `+` and parentheses. */
 const separatedBy = (separator: string, number: string) => number.replace(/[^\d+()]+/g, separator);
 
 /** Returns a number in the digits of a script, given its zero. */
@@ -76,16 +76,18 @@ describe('two spellings are one contact', () => {
       const apart = regionsWith(initial).flatMap((region) => {
         const { national, international, e164 } = findExample(region);
         const typed = [
-          ...[national, international, `00${e164.slice(1)}`].map((form) => ({ form, of: region, same: e164 })),
-          ...[national, international].map((form) => ({ form, of: null, same: form })),
+          ...[national, international, `00${e164.slice(1)}`].map((form) => ({ form, inRegion: region, same: e164 })),
+          ...[national, international].map((form) => ({ form, inRegion: null, same: form })),
         ];
-        return typed.flatMap(({ form, of, same }) => {
-          const keys = contactKeys(phone(same), of);
+        return typed.flatMap(({ form, inRegion, same }) => {
+          const keys = contactKeys(phone(same), inRegion);
           const spellings = separatorsFor(region).flatMap((separator) => [
             separatedBy(separator, form),
             form.replace(/[^\d+()]+/, separator),
           ]);
-          return spellings.filter((spelling) => !contactKeys(phone(spelling), of).some((key) => keys.includes(key)));
+          return spellings.filter(
+            (spelling) => !contactKeys(phone(spelling), inRegion).some((key) => keys.includes(key)),
+          );
         });
       });
 
@@ -167,7 +169,7 @@ describe('two contacts share a key exactly if they share a form', () => {
 
 interface Expected {
   readonly contact: Contact;
-  /** By docs/explanation/contacts.md. */
+  /** The forms that docs/explanation/contacts.md gives the contact. */
   readonly forms: readonly string[];
 }
 
@@ -185,7 +187,7 @@ function wrongPairs(typed: readonly Expected[], region: RegionCode | null): stri
   return wrong;
 }
 
-/** Rows of local parts that are equal. */
+/** Local parts. Those in one row are equal. */
 const LOCAL_PARTS = [
   ['ada', 'ADA', 'Ad\u00ada'],
   ['a.da'],
@@ -197,7 +199,7 @@ const LOCAL_PARTS = [
   ['ren\u00e9e', 'RENE\u0301E'],
 ];
 
-/** Rows of domains that are equal. */
+/** Domains. Those in one row are equal. */
 const DOMAINS = [
   ['istanbul.example', 'ISTANBUL.example'],
   ['\u0130stanbul.example', 'i\u0307stanbul.example', 'xn--istanbul-o0e.example'],
@@ -224,7 +226,7 @@ function typedNumbers(): TypedNumber[] {
     const prefixes = country === '' ? [''] : [`+${country} `, `00${country} `];
     return nationals.flatMap((national) => prefixes.map((prefix) => ({ country, national, prefix })));
   });
-  const behind = [
+  const endings = [
     ...[' und 9', ' (privat)', ', nach 18 Uhr', ''].map((text) => ({ text, digits: '', extension: '', isTime: false })),
     ...[' 5', ',5', '-5', '/55', ' (5)', ' . 5'].map((text) => ({
       text,
@@ -242,7 +244,7 @@ function typedNumbers(): TypedNumber[] {
     ),
   ];
   return written.flatMap(({ country, national, prefix }) =>
-    behind.flatMap(({ text, digits: more, extension, isTime }) => {
+    endings.flatMap(({ text, digits: more, extension, isTime }) => {
       const digits = national + more;
       const number = prefix + national.replace(/(..)$/, ' $1');
       return [number + text, `(${number})${text}`].map((text) => ({
@@ -251,15 +253,15 @@ function typedNumbers(): TypedNumber[] {
           const dialled = (country === '' ? '' : `+${country}`) + digits;
           const e164 = country === '' ? e164In(region, digits) : e164In(country === '49' ? 'DE' : 'DK', digits);
           const suffix = extension === '' ? '' : ` ext ${extension}`;
-          const ofE164 = isTime && e164?.startsWith('+45') ? e164 : `${e164}${suffix}`;
-          return [dialled + suffix, ...(e164 === undefined ? [] : [ofE164])];
+          const e164Form = isTime && e164?.startsWith('+45') ? e164 : `${e164}${suffix}`;
+          return [dialled + suffix, ...(e164 === undefined ? [] : [e164Form])];
         },
       }));
     }),
   );
 }
 
-/** Some equal another number followed by the digits of an extension. */
+/** National numbers. Some equal another one followed by the digits of an extension. */
 const GERMAN = ['0301234567', '03012345675', '030123456755', '03012345676'];
 const DANISH = ['33123456', '33123457'];
 
@@ -269,7 +271,7 @@ const EXTENSIONS = [
   ...['#N', ' #N', ' - #N', ' (#N)', ';N', ',,N', ' ,, N', ' / N#', ' #N Anna', '; #N (privat)'],
 ];
 
-/** E.164 of a number without its country code, where it is possible; Germany has many lengths, Denmark one. */
+/** Returns the E.164 form of a national number, if it has one: German numbers have many lengths, Danish ones have 8 digits. */
 function e164In(region: 'DE' | 'DK' | null, digits: string): string | undefined {
   if (region === 'DE') return `+49${digits.replace(/^0/, '')}`;
   return region === 'DK' && digits.length === 8 ? `+45${digits}` : undefined;
@@ -302,7 +304,7 @@ describe('the keys of a contact', () => {
       }),
     );
 
-    // A number whose form changes can get a second open lead. Name these in the changelog, or keep the release.
+    // A number whose form changes can get a second open lead. Name such numbers in the changelog, or keep the old library.
     await expect(`${JSON.stringify(hashes, null, 2)}\n`).toMatchFileSnapshot('../contacts/forms.json');
   });
 
@@ -329,7 +331,7 @@ test('a region is a code of ISO 3166, or XK', () => {
   for (const code of ['', 'de', 'XX', 'DEU', '49', 'DE ', '__proto__']) expect(isRegionCode(code), code).toBe(false);
 });
 
-/** Returns about eighty numbers: of a region, close to those, and of other regions. */
+/** Returns about eighty numbers: a region's example, numbers close to it, and examples of other regions. */
 function numbersFor(region: CountryCode | null): string[] {
   const { national, e164 } = findExample(region ?? 'DE');
   const lengths = [-3, -2, -1, 1, 2].map((more) => (more < 0 ? national.slice(0, more) : national + '5'.repeat(more)));

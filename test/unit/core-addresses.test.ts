@@ -5,7 +5,7 @@ const IPV4 = ['10.1.0.11', '10.1.0.12', '10.1.0.200'].map((address) => ({ addres
 const IPV6 = ['fd00::1', 'fd00::2'].map((address) => ({ address, family: 6 }));
 
 // @proves crashes-26 node-31
-test('each address of a core is sometimes the first, and all of them are tried', () => {
+test('each address of a core is sometimes tried first, and all of them are tried', () => {
   const firsts = new Set<string | undefined>();
   for (let connection = 0; connection < 500; connection += 1) {
     const order = shuffled(IPV4);

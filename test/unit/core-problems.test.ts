@@ -8,7 +8,7 @@ import { RefusalReason } from '../../proto/gen/leadintake/v1/refusal_pb.ts';
 import { Refusal } from '../../src/domain/refusal.ts';
 import { toConnectError, toStatus } from '../../src/rpc/refusals.ts';
 
-const problemOfFaults = (...fields: readonly string[]) => {
+const toProblem = (...fields: readonly string[]) => {
   const faults = fields.map((field) => ({ field, message: 'must be another' }));
   return problemOfStatus(
     toStatus(toConnectError(new Refusal('INVALID_REQUEST', 'The request is not valid.', { faults }))),
@@ -16,7 +16,7 @@ const problemOfFaults = (...fields: readonly string[]) => {
 };
 
 test('faults found by the core are reported with the field names of the public API', () => {
-  expect(problemOfFaults('idempotencyKey', 'contact.email')).toMatchObject({
+  expect(toProblem('idempotencyKey', 'contact.email')).toMatchObject({
     code: 'integration_invalid_request',
     faults: [
       { field: 'Idempotency-Key', message: 'must be another' },
@@ -25,9 +25,9 @@ test('faults found by the core are reported with the field names of the public A
   });
 });
 
-// Released clients would take another name for one of the data fields.
-test('the gateway names the parts of a request outside its data by a closed list', () => {
-  // @ts-expect-error: no name of the lists.
+// Released clients take any other name for a field of the data.
+test('faulty parts of a request outside its data have names from a closed list', () => {
+  // @ts-expect-error: the lists do not have this name.
   expect<FaultyField['field']>('X-New').not.toBe('');
 });
 
@@ -35,11 +35,11 @@ test('the gateway names the parts of a request outside its data by a closed list
 test.each(['studioId', 'secretSha256', 'request', 'items'])(
   "a fault of the gateway is not reported as the caller's fault: %s",
   (field) => {
-    expect(problemOfFaults('displayName', field)).toMatchObject({ code: 'integration_unavailable', faults: [] });
+    expect(toProblem('displayName', field)).toMatchObject({ code: 'integration_unavailable', faults: [] });
   },
 );
 
-/** The problem for each code that a core, or a proxy in front, returns without a reason for a call or an item. */
+/** The problem for each code that a core, or a proxy in front of it, returns without a reason. */
 const WITHOUT_REASON: Readonly<Record<keyof typeof Code, ProblemCode>> = {
   Canceled: 'integration_unavailable',
   Unknown: 'integration_unavailable',
@@ -59,19 +59,22 @@ const WITHOUT_REASON: Readonly<Record<keyof typeof Code, ProblemCode>> = {
   Unauthenticated: 'integration_unavailable',
 };
 
-test.each(Object.entries(WITHOUT_REASON))('a call or an item that ends with %s is %s', (name, code) => {
-  const status = Code[name as keyof typeof Code];
-  for (const problem of [
-    problemOfError(new ConnectError('', status)),
-    problemOfStatus(create(StatusSchema, { code: status })),
-  ]) {
-    expect(problem).toMatchObject({ code });
-    if (problem.status === 503) expect(problem.headers).toHaveProperty('retry-after', '1');
-  }
-});
+test.each(Object.entries(WITHOUT_REASON))(
+  'a call or an item that ends with %s becomes the problem %s',
+  (name, code) => {
+    const status = Code[name as keyof typeof Code];
+    for (const problem of [
+      problemOfError(new ConnectError('', status)),
+      problemOfStatus(create(StatusSchema, { code: status })),
+    ]) {
+      expect(problem).toMatchObject({ code });
+      if (problem.status === 503) expect(problem.headers).toHaveProperty('retry-after', '1');
+    }
+  },
+);
 
-/** The reasons that only methods return which gateways do not call. */
-const OF_OTHER_METHODS = [
+/** The reasons that no method returns which gateways call. */
+const UNUSED_BY_GATEWAYS = [
   ...['STUDIO_NOT_FOUND', 'MEMBER_FORBIDDEN', 'KEY_NOT_FOUND', 'KEY_LIMIT_REACHED', 'KEY_REVOKED', 'KEY_EXPIRED'],
   ...['DIRECTORY_LIMIT_REACHED', 'UPDATE_TIME_MISMATCH', 'CONSUMER_NOT_FOUND', 'CONSUMER_EXISTS'],
   ...['CONSUMER_LIMIT_REACHED', 'NOT_A_TEST_STUDIO'],
@@ -85,5 +88,5 @@ test('no reason that a gateway may get becomes an internal error', () => {
     expect(problemOfStatus(toStatus(error)).code).toBe(code);
     return code === 'internal_error';
   });
-  expect(internal.toSorted()).toEqual(OF_OTHER_METHODS.toSorted());
+  expect(internal.toSorted()).toEqual(UNUSED_BY_GATEWAYS.toSorted());
 });

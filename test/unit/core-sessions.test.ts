@@ -27,7 +27,7 @@ test('a call that comes as the core closes its idle connection uses another conn
   const second = await call(sessions);
 
   expect(second === first).toBe(false);
-  // Its error is emitted when its socket closes, and would end the process without a listener.
+  // The session emits its error when its socket closes. Without a listener that would end the process.
   expect(first.listenerCount('error')).toBeGreaterThan(0);
 });
 

@@ -4,7 +4,7 @@ import { presentToken } from '../../common/core-connection.ts';
 import { times } from '../support/builders.ts';
 import { aReplacedToken } from '../support/replaced-token.ts';
 
-// The token that a process presents to its core after its token file was replaced.
+// These tests are about the token that a process presents after its token file was replaced.
 
 const [FORMER, NEWEST] = ['former-token-of-gateway-and-core', 'newest-token-of-gateway-and-core'];
 
@@ -14,7 +14,7 @@ const PRESENT_FORMER_MS = 10_000;
 beforeEach(() => void vi.useFakeTimers({ toFake: ['performance'] }));
 afterEach(() => void vi.useRealTimers());
 
-/** Makes calls from a process that started with FORMER and whose file has NEWEST since. */
+/** Makes calls from a process that started with FORMER and whose token file now has NEWEST. */
 async function aProcess() {
   const token = await aReplacedToken(FORMER, NEWEST);
   return {

@@ -37,7 +37,7 @@ describe('page tokens', () => {
       text + token,
       token.slice(0, 20) + text + token.slice(20),
     ]);
-    // A token of an earlier release in which the two alphabets differ.
+    // A valid token in standard base64, whose alphabet differs from that of base64url.
     const inOtherBase64 = 'AQGJCl2slndLvM6zAgmagFfMPVspgOaR+MZLXrM1NBqm';
 
     for (const text of [...changed, ...added, inOtherBase64, '', 'A'.repeat(44), 'A'.repeat(512), '🦉']) {

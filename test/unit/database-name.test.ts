@@ -6,7 +6,7 @@ const HOSTS = ['a,b:27018,c', 'u:p%2Fw@h', '[::1]:27017', '%2Ftmp%2Fx.sock'];
 /** Options with each character that could be mistaken for the start of a path. */
 const OPTIONS = ['', '?appName=a', '?tls=true&tlsCAFile=/etc/ssl/ca.pem', '?appName=a%2Fb', '?appName=http://x/y?z'];
 
-/** All options after every host, for both schemes. */
+/** Addresses of both schemes, each with all options. */
 const ADDRESSES = OPTIONS.flatMap((options) => [
   ...HOSTS.map((host) => [`mongodb://${host}`, options] as const),
   ['mongodb+srv://leads.example.org', options] as const,

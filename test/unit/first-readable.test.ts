@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { firstReadable } from '../../src/store/pages.ts';
 import { times } from '../support/builders.ts';
 
-/** A queue of numbers, of which those in `unreadable` are unreadable. */
+/** A queue of numbers. Those in `unreadable` cannot be read. */
 class NumberedQueue {
   readonly records: number[];
   readonly unreadable: Set<number>;
@@ -31,8 +31,8 @@ class NumberedQueue {
     return this.records.filter((record) => record > above).slice(0, count);
   }
 
-  /** Calls until something is found; returns it and the number of calls. */
-  async found(limit: number) {
+  /** Reads until something is found. Returns it and the number of calls. */
+  async readSome(limit: number) {
     for (let calls = 1; calls <= 100; calls += 1) {
       const found = await this.read(limit);
       if (found.length > 0) return { found, calls };
@@ -54,7 +54,7 @@ describe('the first readable records of a queue', () => {
   test.each([1500, 5000, 50_000])('finds records behind %i unreadable ones in calls of bounded cost', async (odd) => {
     const queue = new NumberedQueue(odd + 5, (record) => record < odd);
 
-    const { found, calls } = await queue.found(200);
+    const { found, calls } = await queue.readSome(200);
 
     expect(found).toEqual(times(5, (index) => odd + index));
     expect(calls).toBe(Math.floor(odd / 5000) + 1);
@@ -68,9 +68,9 @@ describe('the first readable records of a queue', () => {
 
   test('starts from the beginning again later, in case a skipped record became readable', async () => {
     const queue = new NumberedQueue(6000, (record) => record < 5990);
-    await queue.found(200);
+    await queue.readSome(200);
     queue.unreadable.delete(7);
-    expect((await queue.found(200)).found).not.toContain(7);
+    expect((await queue.readSome(200)).found).not.toContain(7);
 
     queue.nowMs += 60_000;
 

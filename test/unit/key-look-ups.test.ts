@@ -28,7 +28,7 @@ function lookUpsAtCore() {
   return { lookUps, asked };
 }
 
-/** Lets everything run that does not wait for an answer. */
+/** Runs everything that does not wait for an answer. */
 const settle = () => new Promise((resolve) => setImmediate(resolve));
 
 // @proves bounds-191

@@ -47,7 +47,7 @@ test('a lead that waits again is sent again over the same watch, even with the s
   expect(sent).toEqual([change, again]);
 });
 
-test('a lead displaced from a full poll is sent again later, and the polls hold back more', async () => {
+test('a lead displaced from a full poll is sent again, and each message says that more wait', async () => {
   const change = (): LeadChange => ({ lead: aLead(), revision: 5, since: NOW, kinds: [], attempts: 0 });
   const [waiting, displaced, earlier] = [times(MAX_LEADS_PER_POLL - 1, change), change(), change()];
   const full = [...waiting, displaced];
@@ -65,7 +65,7 @@ test('a lead displaced from a full poll is sent again later, and the polls hold 
   expect(sent.filter(({ heldBack }) => !heldBack)).toEqual([]);
 });
 
-test('acknowledgements between polls do not keep a watch from its heartbeats', async () => {
+test('acknowledgements between polls suppress no heartbeat of a watch', async () => {
   const changes = [1, 2, 3].map(
     (revision): LeadChange => ({ lead: aLead(), revision, since: NOW, kinds: [], attempts: 0 }),
   );

@@ -101,7 +101,7 @@ describe('a sampler', () => {
     unsampled: `00-${TRACE_ID}-${SPAN_ID}-00`,
   };
 
-  /** The traces that are sent, by their parents. */
+  /** Each sampler and ratio, with the parents whose traces are sent. */
   test.each([
     ['always_on', 1, ['none', 'sampled', 'unsampled']],
     ['always_off', 1, []],

@@ -19,12 +19,12 @@ test.each<[string, PendingChange['since'], string[]]>([
 // @proves feed-8
 test.each<[string, Date, Date]>([
   ['its first change', new Date(NOW.getTime() + DISTRIBUTED), NOW],
-  ['its creation without a time of that', new Date(DISTRIBUTED), LONG_AGO],
-])('a change that release 1.2 distributed is only for the default consumer, since %s', (_, since, first) => {
+  ['the creation of its lead if no time is stored', new Date(DISTRIBUTED), LONG_AGO],
+])('a change that release 1.2 distributed waits only for the default consumer, since %s', (_, since, first) => {
   const pending = { revision: 7, since, kinds: { created: first, updated: plus(NOW, 1) } };
   expect(computeDelivery(pending, LONG_AGO, DEFAULT_CONSUMER.number)).toEqual({ ...pending, since: first });
   expect(computeDelivery(pending, LONG_AGO, 1)).toBe(null);
-  // The next change is for all consumers; named ones may get the former kinds again.
+  // The next change is for all consumers. Named consumers may get the former kinds again.
   const changed = addChange(pending, 'erased', plus(NOW, 2));
   expect(Object.keys(computeDelivery(changed, LONG_AGO, DEFAULT_CONSUMER.number)?.kinds ?? {})).toEqual([
     'created',

@@ -2,7 +2,7 @@ import { pino } from 'pino';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { Readiness } from '../../common/readiness.ts';
 
-/** Returns a dependency that the test makes available or not, its readiness, and what is logged. */
+/** Returns a dependency whose `fault` the test sets, its readiness, and the lines that are logged. */
 function aDependency() {
   const lines: Record<string, unknown>[] = [];
   const log = pino({ base: null, timestamp: false }, { write: (line) => void lines.push(JSON.parse(line)) });

@@ -25,11 +25,11 @@ function countedList<Element>(length: number, element: Element) {
   return counted;
 }
 
-/** Refused requests neither read nor write. */
+/** A store that fails when it is used, because refused requests neither read nor write. */
 const deps = {
   store: new Proxy({} as Store, {
     get(_, name) {
-      throw new Error(`the store is asked: ${String(name)}`);
+      throw new Error(`a refused request must not use the store: ${String(name)}`);
     },
   }),
   clock: () => new Date(),
@@ -82,14 +82,14 @@ test.each(LISTS)(
 );
 
 // @proves hostile-2 bounds-214
-test.each(LISTS)('a list of faulty %s is read only as far as faults are reported', async (_, max, element, run) => {
+test.each(LISTS)('reading a list of faulty %s ends at the maximum number of faults', async (_, max, element, run) => {
   const counted = countedList(max, element);
   const { faults } = await findRefusal(() => run(counted.list as never));
   expect(faults).toHaveLength(MAX_FAULTS);
   expect(counted.reads).toBeLessThanOrEqual(MAX_FAULTS);
 });
 
-test('the sources of a filter are read if there are not too many', () => {
+test('a filter may have the maximum number of sources', () => {
   const [faults, counted] = [new Faults(), countedList(20, randomUUID())];
   const filter = parseFilter({ stages: [], sourceIds: counted.list, created: anyTime, updated: anyTime }, faults);
   expect(() => faults.refuseIfAny()).not.toThrow();

@@ -23,7 +23,7 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-/** Returns the log of a gateway whose core answers as the test says, and what it has received, logged and counted. */
+/** Returns the request log of a gateway whose core answers as the test says, and what was received, logged and counted. */
 function aLog(answer: (batch: RequestBatch) => Promise<number> = async () => 0) {
   const batches: RequestBatch[] = [];
   const lines: string[] = [];

@@ -8,7 +8,7 @@ import { DAY_MS, NOW } from '../support/builders.ts';
 const LOOK_MS = 60_000;
 const LEASE_MS = 50_000;
 
-/** A store that behaves as the contract suite requires. */
+/** Returns a store of the retention time that behaves as the contract suite requires. */
 function aRetentionStore(stored: RetentionTime | null = null): RetentionStore {
   return {
     findRetentionTime: async () => stored,
@@ -20,20 +20,20 @@ function aRetentionStore(stored: RetentionTime | null = null): RetentionStore {
   };
 }
 
-/** Cores whose clocks can be set, and a real time that cannot. */
+/** Some cores with clocks that can be set, and the real time. */
 class Deployment {
   readonly #store = aRetentionStore() as Store;
   readonly #aheadMs = new Map<number, number>();
   readonly #cores = new Map<number, RetentionLease>();
   realMs = NOW.getTime();
-  /** How long the clock of any core was ahead. */
-  wrongMs = 0;
-  /** The leases so far: their real time, and the retention time they used. */
+  /** For this long, at least one core has had a fast clock. */
+  fastMs = 0;
+  /** The leases so far: the real time at which each began, and the retention time that it used. */
   readonly leases: { readonly realMs: number; readonly timeMs: number }[] = [];
 
   pass(ms: number): void {
     this.realMs += ms;
-    if ([...this.#aheadMs.values()].some((aheadMs) => aheadMs > 0)) this.wrongMs += ms;
+    if ([...this.#aheadMs.values()].some((aheadMs) => aheadMs > 0)) this.fastMs += ms;
   }
 
   set = (core: number, aheadMs: number) => this.#aheadMs.set(core, aheadMs);
@@ -41,15 +41,15 @@ class Deployment {
 
   async look(core: number): Promise<Date | null> {
     const clock = () => new Date(this.realMs + (this.#aheadMs.get(core) ?? 0));
-    const made = () => new RetentionLease({ store: this.#store, clock }, LEASE_MS, () => this.realMs);
-    const leases = this.#cores.get(core) ?? made();
+    const create = () => new RetentionLease({ store: this.#store, clock }, LEASE_MS, () => this.realMs);
+    const leases = this.#cores.get(core) ?? create();
     this.#cores.set(core, leases);
     const time = await leases.take(NOW);
     if (time) this.leases.push({ realMs: this.realMs, timeMs: time.getTime() });
     return time;
   }
 
-  /** Lets time pass while cores look at their usual interval. */
+  /** Lets time pass while cores try to get the lease at their usual interval. */
   async live(minutes: number, cores: readonly number[]): Promise<Date | null> {
     let last: Date | null = null;
     for (let minute = 0; minute < minutes; minute += 1) {
@@ -62,14 +62,14 @@ class Deployment {
   }
 }
 
-interface Happening {
+interface ClockEvent {
   readonly kind: string;
   readonly minutes: number;
   readonly core: number;
 }
 
 const core = fc.nat(2);
-const happenings = fc.array(
+const events = fc.array(
   fc.oneof(
     { weight: 6, arbitrary: fc.record({ kind: fc.constant('live'), minutes: fc.integer({ min: 1, max: 20 }), core }) },
     {
@@ -90,7 +90,7 @@ const happenings = fc.array(
   { maxLength: 40 },
 );
 
-async function happen(deployment: Deployment, all: readonly Happening[]) {
+async function apply(deployment: Deployment, all: readonly ClockEvent[]) {
   for (const { kind, minutes, core } of all) {
     if (kind === 'live') await deployment.live(minutes, core === 2 ? [0, 1, 2] : [core]);
     if (kind === 'off') deployment.pass(minutes * LOOK_MS);
@@ -103,14 +103,14 @@ async function happen(deployment: Deployment, all: readonly Happening[]) {
 
 // @proves erasure-11
 describe('the retention time', () => {
-  test('retention time leads real time by at most the wrong time, then comes back to the present', () =>
+  test('retention time gets ahead by at most the time that a clock was fast, and then recovers', () =>
     fc.assert(
-      fc.asyncProperty(happenings, async (all) => {
+      fc.asyncProperty(events, async (all) => {
         const deployment = new Deployment();
         await deployment.look(0);
-        await happen(deployment, all);
+        await apply(deployment, all);
         for (const { realMs, timeMs } of deployment.leases)
-          expect(timeMs - realMs).toBeLessThanOrEqual(deployment.wrongMs + 2 * LEASE_MS);
+          expect(timeMs - realMs).toBeLessThanOrEqual(deployment.fastMs + 2 * LEASE_MS);
 
         for (const core of [0, 1, 2]) deployment.set(core, 0);
         const [last] = [await deployment.live(3, [0, 1])];
@@ -136,23 +136,23 @@ describe('the retention time', () => {
     expect((last?.getTime() ?? 0) - before).toBeLessThanOrEqual(2 * (400_000 + 60 * LOOK_MS));
   });
 
-  test('one core has every lease of retention until it ends, and then another core takes over', async () => {
+  test('one core gets every retention lease until it stops, and then another core takes over', async () => {
     const deployment = new Deployment();
-    const countLeases: number[] = [];
+    const holders: number[] = [];
     for (let second = 0; second < 3600; second += 10) {
       for (const core of [0, 1, 2]) {
-        if ((core === countLeases[0] && second > 1800) || (second + core * 20) % 60 !== 0) continue;
-        if (await deployment.look(core)) countLeases.push(core);
+        if ((core === holders[0] && second > 1800) || (second + core * 20) % 60 !== 0) continue;
+        if (await deployment.look(core)) holders.push(core);
       }
       deployment.pass(10_000);
     }
-    expect(countLeases.length).toBeGreaterThan(50);
-    expect(new Set(countLeases).size).toBe(2);
-    const [first, second] = new Set(countLeases);
-    expect(countLeases.lastIndexOf(first as number)).toBeLessThan(countLeases.indexOf(second as number));
+    expect(holders.length).toBeGreaterThan(50);
+    expect(new Set(holders).size).toBe(2);
+    const [first, second] = new Set(holders);
+    expect(holders.lastIndexOf(first as number)).toBeLessThan(holders.indexOf(second as number));
   });
 
-  test('retention time starts with the latest retention, even if unreadable, and never without one', async () => {
+  test('a missing or unreadable retention time starts at the given time, and never without one', async () => {
     for (const stored of [null, { version: 7, time: null }]) {
       const store = aRetentionStore(stored) as Store;
       const leases = new RetentionLease({ store, clock: () => NOW }, 0);

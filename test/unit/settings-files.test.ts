@@ -1,4 +1,3 @@
-/** Faults of settings files that contain secrets. */
 import { expect, test } from 'vitest';
 import { parseEndpoints } from '../../relay/endpoints-file.ts';
 import { parseCallers, tokenHash } from '../../src/callers-file.ts';
@@ -34,10 +33,10 @@ const FILES = {
   },
 };
 
-/** Is replaced to give an object the same name twice. */
+/** Stands for a second property of the same name, which only the text of a file can have. */
 const TWIN = 'twin';
 
-/** Yields variants of a value with something else at one place: instead of a value or a name, or added. */
+/** Yields variants of a value in which `other` replaces one value or one name, or is added. */
 function* misplaced(value: unknown, other: string): Generator<unknown> {
   yield other;
   if (Array.isArray(value)) {

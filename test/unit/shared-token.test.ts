@@ -4,8 +4,6 @@ import { Secret } from '../../common/secret.ts';
 import { tokenHash } from '../../src/callers-file.ts';
 import { Callers } from '../../src/rpc/callers.ts';
 
-// CORE_TOKEN, while its file changes.
-
 const MINUTE_MS = 60_000;
 const [A, B, C] = ['token-a-of-the-core', 'token-b-of-the-core', 'token-c-of-the-core'];
 const makeSecret = (token: string) => new Secret(token);

@@ -60,7 +60,7 @@ function misspelt(name: string): string[] {
   return [...ends, `OTHER_${rest}`, `${rest}_OTHER`, ''].map((end) => `${first}_${end}`).concat(name.toLowerCase());
 }
 
-/** Other programs have variables with these prefixes. */
+/** Whether other programs may have variables with this prefix, too. */
 const isShared = (name: string) => /^(?:DATABASE|LOG|OTEL|PUBLIC)_/.test(name);
 
 const NAMES = new Set(SETTINGS.flatMap(settingVariables));

@@ -20,7 +20,7 @@ import { payloadFaults, payloadFields } from '../support/webhook-payloads.ts';
 const ID = '01970000-0000-7000-8000-000000000001';
 const time = (iso: string) => timestampFromDate(new Date(iso));
 
-/** Returns a change of a lead whose name has the same length in JSON. */
+/** Returns a change of a lead whose name has characters of several bytes. */
 function aChange(
   kinds: readonly Kind[],
   lead: MessageInitShape<typeof LeadChangeSchema>['lead'] = {},
@@ -96,7 +96,7 @@ describe('the payload', () => {
     expect(EnquirySchema.fields.map(({ localName }) => localName).toSorted()).toEqual(
       Object.keys(sent.enquiries[0]).toSorted(),
     );
-    // Fields of other messages or of no message. Every new field of a lead belongs in one of the two lists.
+    // These fields have another place in a payload, or none. Every new field of a lead belongs in one of the two lists.
     const others = ['id', 'studioId', 'eraseTime', 'apiKeyId'];
     expect(LeadSchema.fields.map(({ localName }) => localName).toSorted()).toEqual(
       [...Object.keys(sent), ...others].toSorted(),
@@ -136,20 +136,20 @@ describe('the payload', () => {
   });
 });
 
-/** The paths of all fields of a value, such as `data.kinds`; `[]` is any element. */
+/** Returns the paths of all fields of a value, such as `data.kinds`. `[]` stands for the elements of a list. */
 function pathsIn(value: unknown, prefix = ''): string[] {
   if (Array.isArray(value)) return value.flatMap((each) => pathsIn(each, `${prefix.slice(0, -1)}[].`));
   if (typeof value !== 'object' || value === null) return [];
-  return Object.entries(value).flatMap(([name, of]) => [prefix + name, ...pathsIn(of, `${prefix}${name}.`)]);
+  return Object.entries(value).flatMap(([name, field]) => [prefix + name, ...pathsIn(field, `${prefix}${name}.`)]);
 }
 
-/** The names of an enum as payloads have them, and its numbers, without the unspecified one. */
-const namesIn = (of: object) =>
-  Object.entries(of).flatMap(([name, number]) =>
+/** Return the names of an enum as payloads have them, and its numbers. Both omit the unspecified value. */
+const namesIn = (members: object) =>
+  Object.entries(members).flatMap(([name, number]) =>
     typeof number === 'number' && number > 0 ? [name.toLowerCase()] : [],
   );
-const numbersIn = <Value extends number>(of: Readonly<Record<string, string | Value>>): Value[] =>
-  Object.values(of).filter((value): value is Value => typeof value === 'number' && value > 0);
+const numbersIn = <Value extends number>(members: Readonly<Record<string, string | Value>>): Value[] =>
+  Object.values(members).filter((value): value is Value => typeof value === 'number' && value > 0);
 
 // @proves relay-13
 describe('the JSON schema of payloads', () => {
@@ -188,7 +188,7 @@ test('an endpoint gets the kinds that it names, erasures, and kinds of later rel
   ]).toEqual(Array(4).fill(true));
   expect([wanted([Kind.UPDATED]), wanted([Kind.RESENT, Kind.ENQUIRED])]).toEqual([false, false]);
   expect(isWanted(aChange([Kind.RESENT]), undefined)).toBe(true);
-  // A resent lead that is erased, and kinds that the core does not know.
+  // An endpoint also gets resent leads that are erased, and changes whose kinds the core could not read.
   expect(isWanted(aChange([Kind.RESENT], { eraseTime: time('2026-11-25T09:20:00Z') }), ['created'])).toBe(true);
   expect(wanted([])).toBe(true);
 });

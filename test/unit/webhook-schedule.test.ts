@@ -111,7 +111,7 @@ describe('a lead that fails', () => {
     expect(afterFailure(HEALTHY, outcome, LEAD)).toEqual({ setAside: true, pauseMs: DAY_MS });
   });
 
-  test('a pause, a 410, or a failure of an endpoint that is not open does not count for a lead', () => {
+  test('a requested pause, a 410 or a failure of a slow endpoint does not count against a lead', () => {
     const slow = seeing(...Array(5).fill('HTTP_500'));
     expect(afterFailure(slow, { code: 'HTTP_500' }, LEAD)).toEqual({ setAside: false });
     for (const outcome of [{ code: 'HTTP_410' }, { code: 'HTTP_429' }, { code: 'HTTP_503', retryAfterMs: 0 }])
@@ -146,7 +146,7 @@ interface Delivery {
   attempts: number;
 }
 
-/** A core with a consumer, a relay that may be killed, and a receiver, with their knowledge. The only clock is `now`. */
+/** A model of a core with a consumer, of a relay that may be killed, and of a receiver. The only clock is `now`. */
 class World {
   now = 0;
   readonly deliveries = new Map<string, Delivery>();
@@ -155,9 +155,9 @@ class World {
   readonly taken = new Map<string, bigint>();
   readonly inFlight: State[] = [];
   /** Outcomes that the relay has not reported to the core yet. */
-  readonly untold: { readonly change: State; readonly retryAt: number | undefined }[] = [];
+  readonly unreported: { readonly change: State; readonly retryAt: number | undefined }[] = [];
   schedule!: Schedule<State>;
-  /** The states sent on this watch: the core sends each state once. */
+  /** The states sent on this watch. The core sends each state once. */
   #sent = new Set<string>();
   readonly #takes: (change: State) => string;
 
@@ -176,7 +176,7 @@ class World {
   /** Kills and restarts the relay, which forgets everything. */
   restart(): void {
     this.inFlight.length = 0;
-    this.untold.length = 0;
+    this.unreported.length = 0;
     this.schedule = new Schedule(3);
     this.#sent = new Set();
   }
@@ -217,13 +217,13 @@ class World {
     const failure = this.schedule.end(change, { code }, this.now, random);
     if (failure && !failure.setAside) return;
     const retryAt = failure && this.now + (failure.pauseMs ?? Number.POSITIVE_INFINITY);
-    this.untold.push({ change, retryAt });
+    this.unreported.push({ change, retryAt });
   }
 
-  tell(index: number): void {
-    const [told] = this.untold.splice(index % Math.max(1, this.untold.length), 1);
-    if (!told) return;
-    const { change, retryAt } = told;
+  report(index: number): void {
+    const [reported] = this.unreported.splice(index % Math.max(1, this.unreported.length), 1);
+    if (!reported) return;
+    const { change, retryAt } = reported;
     const delivery = this.deliveries.get(change.lead.id);
     if (delivery && delivery.revision <= change.revision) {
       if (retryAt === undefined) this.deliveries.delete(change.lead.id);
@@ -232,15 +232,15 @@ class World {
     this.schedule.finish(change);
   }
 
-  /** Does everything that is possible now. */
+  /** Takes all steps that are possible now. */
   step(): void {
     this.feed();
     for (let each = 0; each < 4; each += 1) this.begin();
     while (this.inFlight.length > 0) this.end(0, 0.5);
-    while (this.untold.length > 0) this.tell(0);
+    while (this.unreported.length > 0) this.report(0);
   }
 
-  /** Does everything that is possible, minute by minute, for a time. */
+  /** Takes all possible steps, minute by minute, for a duration. */
   endure(durationMs: number): void {
     for (const end = this.now + durationMs; this.now < end; ) {
       this.step();
@@ -249,19 +249,19 @@ class World {
   }
 
   /**
-   * Lets time pass and does everything until the core has nothing more to send.
+   * Lets time pass and takes all possible steps until the core has nothing more to send.
    *
-   * @param also a lead that changes now and then
+   * @param changing the id of a lead that changes whenever the endpoint is not open
    */
-  finish(also?: string): void {
+  finish(changing?: string): void {
     for (let step = 0; [...this.deliveries.values()].some(({ due }) => due < Number.POSITIVE_INFINITY); step += 1) {
-      if (step > 20_000) throw new Error('it does not come to an end');
-      if (also !== undefined && this.schedule.health.state !== 'open') this.change(also);
+      if (step > 20_000) throw new Error(`deliveries still wait after ${step} steps`);
+      if (changing !== undefined && this.schedule.health.state !== 'open') this.change(changing);
       this.step();
       const { state, nextProbeAt } = this.schedule.health;
       const dues = [...this.deliveries.values()].map(({ due }) => due).filter((due) => due > this.now);
       if (state !== 'open') this.now = Math.max(this.now, nextProbeAt);
-      // Also for a slow endpoint, which may have nothing to be probed with before.
+      // A slow endpoint is probed with a lead, so time passes until one is due for it, too.
       if (dues.length > 0 && dues.length === this.deliveries.size) this.now = Math.max(this.now, Math.min(...dues));
     }
   }
@@ -271,23 +271,23 @@ class World {
   }
 }
 
-const HAPPENINGS = fc.array(
+const EVENTS = fc.array(
   fc.record({
-    what: fc.constantFrom(...'change change feed begin begin end end tell tell wait watch file kill'.split(' ')),
+    what: fc.constantFrom(...'change change feed begin begin end end report report wait watch file kill'.split(' ')),
     number: fc.nat(7),
     random: fc.double({ min: 0, max: 1, noNaN: true }),
   }),
   { minLength: 20, maxLength: 200 },
 );
 
-/** Applies the happenings in order. */
-function live(world: World, happenings: readonly { what: string; number: number; random: number }[]): void {
-  for (const { what, number, random } of happenings) {
+/** Applies the events in order. */
+function apply(world: World, events: readonly { what: string; number: number; random: number }[]): void {
+  for (const { what, number, random } of events) {
     if (what === 'change') world.change(`${number}`);
     if (what === 'feed') world.feed();
     if (what === 'begin') world.begin();
     if (what === 'end') world.end(number, random);
-    if (what === 'tell') world.tell(number);
+    if (what === 'report') world.report(number);
     if (what === 'wait') world.now += random * 4000 * 2 ** number;
     if (what === 'file') world.schedule.retry();
     if (what === 'watch') world.watchAgain();
@@ -302,12 +302,12 @@ describe('under any order of events, with kills of the relay between any two ste
   test('a receiver eventually has the newest state of each lead, in order, one request at a time', () => {
     fc.assert(
       fc.property(
-        HAPPENINGS,
+        EVENTS,
         fc.infiniteStream(fc.constantFrom(DELIVERED, DELIVERED, 'HTTP_500', 'HTTP_429')),
-        (happenings, codes) => {
+        (events, codes) => {
           let isOver = false;
           const world = new World(() => (isOver ? DELIVERED : (codes.next().value as string)));
-          live(world, happenings);
+          apply(world, events);
           isOver = true;
           world.finish();
           expect(world.taken).toEqual(world.newest);
@@ -320,12 +320,12 @@ describe('under any order of events, with kills of the relay between any two ste
   // @proves relay-5
   test('an outage sets nothing aside for good', () => {
     fc.assert(
-      fc.property(HAPPENINGS, fc.constantFrom('HTTP_500', 'TIMEOUT', 'HTTP_502'), (happenings, code) => {
+      fc.property(EVENTS, fc.constantFrom('HTTP_500', 'TIMEOUT', 'HTTP_502'), (events, code) => {
         let isOver = false;
         const world = new World(() => (isOver ? DELIVERED : code));
-        live(
+        apply(
           world,
-          happenings.filter(({ what }) => what !== 'kill'),
+          events.filter(({ what }) => what !== 'kill'),
         );
         world.endure(6 * DAY_MS);
         expect(world.setAside).toEqual([]);
@@ -340,13 +340,13 @@ describe('under any order of events, with kills of the relay between any two ste
   // @proves relay-4
   test('a lead that only fails is set aside after ten attempts and blocks no other', () => {
     fc.assert(
-      fc.property(HAPPENINGS, (happenings) => {
+      fc.property(EVENTS, (events) => {
         const tried = new Map<bigint, number>();
         const world = new World(({ lead, revision }) => {
           if (lead.id === '0') tried.set(revision, (tried.get(revision) ?? 0) + 1);
           return lead.id === '0' ? 'HTTP_400' : DELIVERED;
         });
-        live(world, happenings);
+        apply(world, events);
         world.finish('1');
         const { 0: _, ...others } = Object.fromEntries(world.newest);
         expect(Object.fromEntries(world.taken)).toEqual(others);
@@ -360,7 +360,7 @@ describe('under any order of events, with kills of the relay between any two ste
 });
 
 // @proves relay-3
-test('a change of its file tries the endpoint at once, and requests in flight are ignored', () => {
+test('once its file changes, a slow endpoint is tried at once; requests in flight do not count', () => {
   const schedule = new Schedule<State>(1);
   for (let id = 0; id < 8; id += 1) schedule.offer(aState(`${id}`));
   for (let now = 0; now < 5; now += 1) schedule.end(schedule.begin(now) as State, { code: 'HTTP_500' }, now, 0.5);
@@ -378,7 +378,7 @@ test('a change of its file tries the endpoint at once, and requests in flight ar
   expect(schedule.begin(now)).toBeDefined();
 });
 
-/** Receivers that accept so many requests a second: by windows, or by a bucket that each request drains. */
+/** Receivers that accept a limited number of requests a second: by fixed windows, or by a token bucket. */
 const LIMITS = {
   window(perSecond: number) {
     const taken = new Map<number, number>();
@@ -405,7 +405,7 @@ interface Limited {
   readonly limit: keyof typeof LIMITS;
   readonly perSecond: number;
   readonly latencyMs: number;
-  /** How the receiver refuses. */
+  /** The response to a request over the limit. */
   readonly refusal: Outcome;
 }
 
@@ -419,7 +419,7 @@ function ratePerSecond({ limit, perSecond, latencyMs, refusal }: Limited): numbe
   const schedule = new Schedule<State>(8);
   const inFlight: { readonly change: State; readonly endsAt: number; readonly outcome: Outcome }[] = [];
   let [now, offered, taken] = [0, 0, 0];
-  /** The end of the pause that the receiver asked for, and the successes since; infinite before the first refusal. */
+  /** The end of the pause that the receiver asked for, and the successes since the last refusal, infinite before the first. */
   let [askedUntil, successes] = [0, Number.POSITIVE_INFINITY];
   const offer = () => {
     schedule.offer(aState(`${offered}`));
@@ -474,7 +474,7 @@ test('a receiver limited to N requests a second gets 3/4 of them, and none durin
 });
 
 // @proves relay-11
-test('leads that the feed does not send again are not sent, even if they failed in flight', () => {
+test('a lead that the feed does not send again is dropped, even if it fails in flight', () => {
   const schedule = new Schedule<State>(2);
   for (const id of ['gone', 'kept', 'waiting']) schedule.offer(aState(id));
   const inFlight = [schedule.begin(0), schedule.begin(0)] as State[];
@@ -485,7 +485,7 @@ test('leads that the feed does not send again are not sent, even if they failed 
   expect([schedule.begin(1)?.lead.id, schedule.begin(1)]).toEqual(['kept', undefined]);
 });
 
-test('more failing leads than a window holds do not block another forever', () => {
+test('a lead is delivered although more leads than a window holds keep failing', () => {
   const world = new World(({ lead }) => (lead.id.startsWith('bad') ? 'HTTP_400' : DELIVERED));
   for (let each = 0; each < WINDOW + 50; each += 1) world.change(`bad-${each}`);
   world.change('good');
