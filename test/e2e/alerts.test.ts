@@ -19,10 +19,10 @@ import { anAuthority, writeCertificate } from '../tools/certificates.ts';
 import { ROOT, readAddress, run, temporaryFolder } from '../tools/processes.ts';
 import { aRedis, describeIf, describeWithRedisServer, hasCommand, startRedisCluster } from '../tools/servers.ts';
 
-/** How long an alert may take to fire or to resolve on a busy machine; milliseconds. */
+/** How long an alert may take to fire or to end on a busy machine; milliseconds. */
 const CHANGES_WITHIN_MS = 180_000;
 
-/** Enough callers for a storm of guessed keys: after so many guesses from one address, each refusal takes a second. */
+/** Enough callers for a storm of guessed keys, although refusals of an address with many guesses take a second each. */
 const GUESSERS = 64;
 
 /**
@@ -31,7 +31,7 @@ const GUESSERS = 64;
  */
 const [CROWDS, CROWD, NEXT_CROWD_MS] = [8, 100, 600];
 
-/** The duration of a pause of the core, and of the run after it; milliseconds. */
+/** How long a pause of the core lasts, and how long the core runs after it; milliseconds. */
 const [PAUSED_MS, RUNNING_MS] = [320, 60];
 
 /** How long the gateway keeps serving after SIGTERM; milliseconds. */
@@ -67,7 +67,7 @@ describeIf(canRun, 'a Prometheus that scrapes core and gateway,', 'install prome
           SHUTDOWN_DRAIN_MS: `${DRAIN_MS}`,
         });
         const expiring = await deployWithCertificates(CERTIFICATE_DAYS);
-        const unheard = await deployUnheard(deployment.coreUrl);
+        const muted = await deployMuted(deployment.coreUrl);
         const core = connectToCore(deployment.coreUrl);
         onTestFinished(() => core.close());
         const relayMetrics = await deployRelay(deployment.coreUrl, core);
@@ -77,13 +77,13 @@ describeIf(canRun, 'a Prometheus that scrapes core and gateway,', 'install prome
           gateway: gatewayMetrics,
           'core over TLS': expiring.coreMetrics,
           'gateway over TLS': expiring.gatewayMetrics,
-          'gateway that is not heard': unheard.metrics,
+          'muted gateway': muted.metrics,
         });
         onTestFinished(() => prometheus.stop());
         const { studioId, secret } = await arrangeStudio(core);
         const retained = { studio: { id: studioId, retentionDays: 365 }, updateMask: { paths: ['retention_days'] } };
         await core.directory.putStudio(retained);
-        // A core reads this time at its first turn, a minute after its start.
+        // A core first reads this time a minute after its start.
         await putRetentionTime(databaseUrl);
         const api = makeCalls(deployment, secret);
         const { fire, end, fired } = watchAlerts(prometheus);
@@ -92,17 +92,17 @@ describeIf(canRun, 'a Prometheus that scrapes core and gateway,', 'install prome
         // There are no metrics before the first scrape.
         await end('LeadIntakeNoMetrics');
 
-        /** Causes the failures of the unheard gateway, while the deployment has its own. */
-        const ofUnheard = async () => {
-          const requests = repeat(1, unheard.request);
-          await unheard.killNode();
-          const probes = repeat(8, unheard.probe);
+        /** Causes the failures of the muted gateway while the main deployment has its own. */
+        const failMuted = async () => {
+          const requests = repeat(1, muted.request);
+          await muted.killNode();
+          const probes = repeat(8, muted.probe);
           await fire('LeadIntakeLogLinesDropped');
           await probes.stop();
           await fire('LeadIntakeQuotaPartlyAway', 'LeadIntakeSpansDropped');
           await requests.stop();
         };
-        const ofExpiring = async () => {
+        const failExpiring = async () => {
           await fire('LeadIntakeCertificateExpires');
           await expiring.breakInvariant();
           await fire('LeadIntakeInvariantBroken');
@@ -113,7 +113,7 @@ describeIf(canRun, 'a Prometheus that scrapes core and gateway,', 'install prome
           await expiring.kill();
           await fire('LeadIntakeReplicaAway');
         };
-        const elsewhere = Promise.all([ofUnheard(), ofExpiring()]);
+        const elsewhere = Promise.all([failMuted(), failExpiring()]);
         elsewhere.catch(() => {});
 
         await redis.kill();
@@ -183,8 +183,8 @@ describeIf(canRun, 'a Prometheus that scrapes core and gateway,', 'install prome
   });
 });
 
-/** Starts a gateway that counts in a Redis Cluster, with its log on a full disk and without a receiver of its spans. */
-async function deployUnheard(coreUrl: string) {
+/** Starts a gateway whose log is on a full disk and whose spans nothing receives. It counts in a Redis Cluster. */
+async function deployMuted(coreUrl: string) {
   const cluster = await startRedisCluster({ 'cluster-require-full-coverage': ['no'] });
   onTestFinished(async () => void (await Promise.all(cluster.map((node) => node.stop()))));
   const [port, metrics] = [await portToKeep(), `127.0.0.1:${await portToKeep()}`];
@@ -194,7 +194,7 @@ async function deployUnheard(coreUrl: string) {
       CORE_URL: coreUrl,
       REDIS_URL: cluster[0]?.url ?? '',
       REDIS_CLUSTER: 'yes',
-      // This server answers with 404; the gateway would retry an address without a server for a while.
+      // This address answers with 404. If no server listened there, the gateway would retry before it drops spans.
       OTEL_EXPORTER_OTLP_ENDPOINT: `http://${metrics}`,
       GATEWAY_PORT: `${port}`,
       GATEWAY_METRICS_ADDRESS: metrics,
@@ -204,7 +204,7 @@ async function deployUnheard(coreUrl: string) {
     await (await fetch(`http://127.0.0.1:${port}${path}`, { headers }).catch(() => undefined))?.text();
   };
   const request = () => send(LEADS).then(() => sleep(100));
-  /** Sends a request that nothing refuses or delays, and that fills the log fast. */
+  /** Sends a request that is always served at once, and that fills the log fast. */
   const probe = () => send('/healthz', { 'x-request-id': 'x'.repeat(100) });
   return { metrics, request, probe, killNode: async () => cluster[2]?.kill() };
 }
@@ -258,7 +258,7 @@ async function deployWithCertificates(days: number) {
   });
   await readAddress(gateway);
   const spoilFiles = () => writeFileSync(server.cert, 'no certificate');
-  /** Makes the file ignore a new lead, and creates one. */
+  /** Makes the database ignore new leads, and creates one. */
   const breakInvariant = async () => {
     const [cert, key] = [readFileSync(client.cert), readFileSync(client.key)];
     const calls = connectToCore(coreUrl, undefined, { ca: readFileSync(ca), cert, key });
@@ -281,7 +281,7 @@ async function deployWithCertificates(days: number) {
   };
 }
 
-/** Waits for alerts, and records which have fired. */
+/** Returns functions that wait for alerts, and the alerts that have fired. */
 function watchAlerts(prometheus: PrometheusServer) {
   const fired = new Set<string>();
   const firing = async () => {
@@ -307,7 +307,7 @@ function watchAlerts(prometheus: PrometheusServer) {
   };
 }
 
-/** Returns the callers' requests, whose outcome does not matter. */
+/** Returns functions that send the callers' requests and ignore their outcome. */
 function makeCalls({ gatewayUrl }: Deployment, secret: string) {
   const send = async (path: string, request: RequestInit, key = secret) => {
     const headers = { ...request.headers, authorization: `Bearer ${key}` };

@@ -102,16 +102,16 @@ test('doctor and the core report a restored backup until an operator records the
     ...['one', 'two'].map((name) => join(temporaryFolder(), name)),
     `sqlite:${path}`,
   ] as [string, string, string];
-  const findEpoch = async (of: string) => {
-    const store = openSqliteStore(of);
+  const findEpoch = async (file: string) => {
+    const store = openSqliteStore(file);
     try {
       return await store.findEpoch();
     } finally {
       await store.close();
     }
   };
-  const isToldByDoctor = async (of: string) =>
-    (await wrongWith('database', 'core', { DATABASE_URL: `sqlite:${of}` })).some((finding) =>
+  const doctorReportsBackup = async (file: string) =>
+    (await wrongWith('database', 'core', { DATABASE_URL: `sqlite:${file}` })).some((finding) =>
       finding.includes('is a backup, and consumers do not know it: run `lead-intake restored`'),
     );
   const beforeIt = Date.now();
@@ -119,7 +119,7 @@ test('doctor and the core report a restored backup until an operator records the
   const begunAt = (await findEpoch(file)).backedUpAt?.getTime();
   expect(begunAt).toBeGreaterThanOrEqual(beforeIt);
   expect(begunAt).toBeLessThanOrEqual(Date.now());
-  expect([await isToldByDoctor(path), await isToldByDoctor(file)]).toEqual([false, true]);
+  expect([await doctorReportsBackup(path), await doctorReportsBackup(file)]).toEqual([false, true]);
   const core = run('src/main.ts', { env: { DATABASE_URL: `sqlite:${file}` } });
   await core.printed(/the database is a backup, and consumers do not know it/);
   core.child.kill('SIGTERM');
@@ -137,7 +137,7 @@ test('doctor and the core report a restored backup until an operator records the
     expect(JSON.parse(noting.output()).restoredTo).toBe(noted.restoredTo.toISOString());
     expect(await findEpoch(again)).toMatchObject(noted);
   }
-  expect(await isToldByDoctor(again)).toBe(false);
+  expect(await doctorReportsBackup(again)).toBe(false);
 });
 
 function listChildren({ child: { pid } }: RunningProcess): number[] {

@@ -7,16 +7,16 @@ import { arrangeStudio, connectToCore } from '../support/core-clients.ts';
 import { createAt, LEADS } from '../support/service.ts';
 import { type RunningProcess, readAddress, run, temporaryFolder } from '../tools/processes.ts';
 
-/** Creates a token and its entry for the callers file; a person sees two lines and pastes the second one. */
+/** Creates a token and its entry for the callers file. The command prints them in two lines. */
 async function aToken() {
   const [token = '', entry = ''] = (await executed(CLI, ['callers', 'token'])).stdout.split('\n');
   return { token, entry: JSON.parse(entry) };
 }
 
-/** How successful requests end. */
+/** The outcomes of requests that succeed. */
 const SERVED = ['created: 201', 'read: 200', 'ready: 200'];
 
-/** Longer than a gateway presents the old token without trying the new one; milliseconds. */
+/** Longer than a gateway presents only the old token; milliseconds. */
 const LONGER_THAN_FORMER_MS = 11_000;
 
 /** The pause of a caller between two requests, so that the processors have time for other suites. */
@@ -77,7 +77,7 @@ async function aSharedToken() {
       await processes[each].printed(/tokens for the core reloaded/);
     },
     /** Waits until more requests of each kind have succeeded. */
-    async moreServed() {
+    async untilMoreServed() {
       const served = () => SERVED.map((outcome) => outcomes.get(outcome) ?? 0);
       const before = served();
       await expect
@@ -108,11 +108,11 @@ test.each([
   await change(one);
   await setTimeout(meanwhileMs);
   await change(other);
-  // Longer than the gateway's check, which it makes every second.
+  // The gateway checks its core every second, so this covers two checks.
   await setTimeout(2500);
-  await shared.moreServed();
+  await shared.untilMoreServed();
   expect(await shared.end()).toEqual(SERVED);
   expect(shared.processes.gateway.output()).not.toContain('requests are not recorded');
-  // Other processes may pick up the change later.
+  // The core accepts both tokens for a while, because other processes may get the new one later.
   expect([await isServed(first), await isServed(second)]).toEqual([true, true]);
 });

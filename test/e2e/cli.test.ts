@@ -17,7 +17,7 @@ import { COMMANDS } from '../support/every-command.ts';
 import { leadsIn } from '../support/exported.ts';
 import { bash, run, temporaryFolder } from '../tools/processes.ts';
 
-/** A command line on a separate database; resolves with the output, or rejects with the status and standard error. */
+/** Returns a command line on a separate database. A command that fails rejects with its status and standard error. */
 function commandLine() {
   const path = join(temporaryFolder(), 'leads.db');
   const env = { DATABASE_URL: `sqlite:${path}` };
@@ -27,7 +27,7 @@ function commandLine() {
   return { path, env, cli, given, json: async (...args: string[]) => JSON.parse(await cli('--json', ...args)) };
 }
 
-/** A command line on a database with a studio s1 and leads, and its store. */
+/** Returns a command line on a database with a studio s1 and leads, and its store. */
 async function withLeads(...given: readonly Partial<Lead>[]) {
   const line = commandLine();
   await line.cli('studios', 'put', 's1');
@@ -42,7 +42,7 @@ async function withLeads(...given: readonly Partial<Lead>[]) {
 
 const CALLER = `(command line, ${userInfo().username} on ${hostname().slice(0, 64)})`;
 
-/** Expects a command to fail with a pattern on standard error. */
+/** Matches the rejection of a command that fails with a pattern on standard error. */
 const refused = (pattern: RegExp) => ({ code: 1, stdout: '', stderr: expect.stringMatching(pattern) });
 
 test('every command takes the studio as an argument, never as an option', () => {
@@ -227,8 +227,8 @@ test('an operator lists studios and leads, reads and moves a lead, and exports a
   for (const each of leads.slice(30)) await create(each);
   const newest: Lead[] = JSON.parse(JSON.stringify(leads.toReversed()));
   const [lead] = newest as [Lead];
-  const listIds = (of: readonly { id: string }[]) => of.map(({ id }) => id);
-  const ofTwo = (...args: string[]) => json('leads', 'list', 's2', ...args);
+  const listIds = (listed: readonly { id: string }[]) => listed.map(({ id }) => id);
+  const list = (...args: string[]) => json('leads', 'list', 's2', ...args);
 
   expect((await json('studios', 'list'))[0]).not.toHaveProperty('leads');
   const counted = await json('studios', 'list', '--leads');
@@ -236,21 +236,21 @@ test('an operator lists studios and leads, reads and moves a lead, and exports a
     ['s2', 31],
     ['s1', 30],
   ]);
-  expect(listIds(await ofTwo())).toEqual(listIds(newest.slice(0, 25)));
-  expect(await ofTwo('--limit', '30')).toEqual(newest.slice(0, 30));
+  expect(listIds(await list())).toEqual(listIds(newest.slice(0, 25)));
+  expect(await list('--limit', '30')).toEqual(newest.slice(0, 30));
   expect(await cli('leads', 'list', 's2', '--limit', '1')).toMatch(new RegExp(`${lead.id}  Ada Lovelace .* new\n`));
   expect(await json('leads', 'get', 's2', lead.id)).toEqual(lead);
 
   const since = `${lead.createdAt}`;
   const changed = listIds(newest.filter(({ studioId, createdAt }) => studioId === 's2' && `${createdAt}` >= since));
-  expect(listIds(await ofTwo('--limit', '60', '--stage', 'lost', 'new', '--created-since', since))).toEqual(changed);
+  expect(listIds(await list('--limit', '60', '--stage', 'lost', 'new', '--created-since', since))).toEqual(changed);
   for (const none of [
     ['--stage', 'won'],
     ['--source', lead.id],
     ['--api-key', lead.id],
     ['--changed-since', '2999-01-01'],
   ])
-    expect(await ofTwo(...none)).toEqual([]);
+    expect(await list(...none)).toEqual([]);
 
   await cli('leads', 'stage', 's2', lead.id, 'contacted', '--member', 'seller-1');
   await cli('leads', 'stage', 's2', lead.id, 'new');
@@ -328,7 +328,7 @@ test('after a recorded restore, consumers get changes since the backup or the gi
   await acknowledgeIn(store, await changesIn(store));
   await store.acknowledgeDeliveries(number, [acknowledgement]);
 
-  // A later --to keeps the earlier time, since consumers may not have read what was resent; so does omitting it.
+  // A later time or none keeps the earlier time, because consumers may not have read the changes that it resent.
   for (const args of [['--to', '2026-05-01T00:00:00Z'], ['--to', '2026-06-01'], []]) {
     const now = Date.now();
     const noted = await json('restored', ...args);
@@ -561,7 +561,7 @@ test('an operator finds the owners of leaked keys and revokes a key without bein
     writeFileSync(file, bytes);
     await expect(cli('keys', 'find', file)).rejects.toMatchObject(refused(new RegExp(`^the file ${reason}.*\n$`)));
   }
-  // A log that was truncated while its writer went on.
+  // A log that was truncated while a process wrote to it begins with NUL.
   writeFileSync(file, Buffer.concat([Buffer.alloc(100_000), Buffer.from(first.secret)]));
   expect(await json('keys', 'find', file)).toMatchObject([{ secretHint: first.secretHint }]);
 });

@@ -21,7 +21,7 @@ import { CLI, executed } from '../support/command-line.ts';
 import { COMMANDS } from '../support/every-command.ts';
 import { PLANTED, temporaryFolder } from '../tools/processes.ts';
 
-// Whatever fails around a command, it ends in one sentence with the right status and closes the database.
+// Whatever fails around a command, it prints one sentence, ends with the right status and closes the database.
 
 const [lead, erased] = times(2, () => aLead({ studioId: 's1' })) as [
   ReturnType<typeof aLead>,
@@ -41,7 +41,7 @@ interface Row {
   readonly onlyReads?: true;
   /** Other lines that it may write to standard error. */
   readonly notice?: RegExp;
-  /** The status once its reader has gone, which depends on whether the command prints by `showResult`. */
+  /** The status when the reader of its output has gone. No test is run for that if it is undefined. */
   readonly statusWithoutReader?: number;
 }
 
@@ -95,7 +95,7 @@ const ROWS: Readonly<Record<string, Row>> = {
   backup: { args: ['copy.db'], onlyReads: true, statusWithoutReader: 0 },
   demo: { args: [], statusWithoutReader: 1 },
   doctor: { args: ['core'], onlyReads: true, statusWithoutReader: 0 },
-  // No service runs there, so the command prints no report.
+  // No service runs at this address, so the command prints no report.
   verify: { args: ['--base-url', 'http://127.0.0.1:1'], input: 'lik_x', isSilent: true, statusWithoutReader: 2 },
 };
 
@@ -134,7 +134,7 @@ function aFolder(): string {
 }
 
 /** Runs a command in a copy of the folder; each write to its standard output fails with `outputFault`. */
-async function ran(args: readonly string[], { input = '' }: Pick<Row, 'input'>, outputFault?: 'ENOSPC' | 'EPIPE') {
+async function run(args: readonly string[], { input = '' }: Pick<Row, 'input'>, outputFault?: 'ENOSPC' | 'EPIPE') {
   const folder = aFolder();
   const env = { DATABASE_URL: `sqlite:${join(folder, 'leads.db')}` };
   const outcome = await executed(CLI, args, { env, cwd: folder, input, outputFault }).catch((error) => error);
@@ -142,7 +142,7 @@ async function ran(args: readonly string[], { input = '' }: Pick<Row, 'input'>, 
 }
 
 /** Runs a command in its own process, whose standard output is a file descriptor or a closed pipe. */
-async function ranWith(
+async function runWithOutput(
   folder: string,
   output: 'pipe' | 'ignore' | number,
   args: readonly string[],
@@ -164,8 +164,8 @@ function sentencesIn(stderr: string, { notice }: Row): string[] {
   return stderr.split('\n').filter((line) => line !== '' && !notice?.test(line));
 }
 
-/** Whether the lines are one sentence, with or without details below it. */
-const oneSentence = (lines: readonly string[]) =>
+/** Whether the lines are one sentence. Indented lines below it are details. */
+const isOneSentence = (lines: readonly string[]) =>
   lines.filter((line) => !line.startsWith('  ')).length === 1 && !lines.some((line) => /^\s+at |Error: /.test(line));
 
 // @proves commands-1
@@ -181,19 +181,19 @@ describe.each(COMMANDS)('%s', (name, command) => {
   const { statusWithoutReader } = row;
   // @proves commands-1
   test.runIf(statusWithoutReader !== undefined)('the command ends as expected when its reader has gone', async () => {
-    const { status, stderr, isClosed } = await ran(all, row, 'EPIPE');
+    const { status, stderr, isClosed } = await run(all, row, 'EPIPE');
     expect({ status, isClosed: isClosed || onlyReads }).toEqual({ status: statusWithoutReader, isClosed: true });
     const sentences = sentencesIn(stderr, row);
     if (statusWithoutReader === 0) expect(sentences).toEqual([]);
-    else if (!isSilent) expect({ sentences, isOne: oneSentence(sentences) }).toMatchObject({ isOne: true });
+    else if (!isSilent) expect({ sentences, isOne: isOneSentence(sentences) }).toMatchObject({ isOne: true });
   });
 
   // @proves commands-1
   test.runIf(!isSilent)('the command reports in one sentence that its output cannot be written', async () => {
-    const { status, stderr, isClosed } = await ran(all, row, 'ENOSPC');
+    const { status, stderr, isClosed } = await run(all, row, 'ENOSPC');
     expect({ status, isClosed: isClosed || onlyReads }).toEqual({ status: 1, isClosed: true });
     const sentences = sentencesIn(stderr, row);
-    expect({ sentences, isOne: oneSentence(sentences) }).toEqual({
+    expect({ sentences, isOne: isOneSentence(sentences) }).toEqual({
       sentences: [expect.stringMatching(/^the standard output: .*ENOSPC/)],
       isOne: true,
     });
@@ -206,9 +206,9 @@ describe.each(COMMANDS)('%s', (name, command) => {
   // @proves commands-1
   test.runIf(namesFile)('the command reports in one sentence that a file is missing', async () => {
     const missing = all.map((word) => (FILE.test(word) ? `/nowhere/${word}` : word));
-    const { status, stderr, isClosed } = await ran(missing, row);
+    const { status, stderr, isClosed } = await run(missing, row);
     const sentences = sentencesIn(stderr, row);
-    expect({ status, isClosed: isClosed || onlyReads, isOne: oneSentence(sentences) }).toEqual({
+    expect({ status, isClosed: isClosed || onlyReads, isOne: isOneSentence(sentences) }).toEqual({
       status: 1,
       isClosed: true,
       isOne: true,
@@ -219,7 +219,7 @@ describe.each(COMMANDS)('%s', (name, command) => {
 
 // @proves commands-1
 test.for(['does not exist', 'is empty'])(
-  'only a command that begins a deployment uses a file that %s',
+  'only studios put and demo create a database in a file that %s',
   async (state) => {
     const created = [];
     for (const [name] of COMMANDS) {
@@ -236,15 +236,15 @@ test.for(['does not exist', 'is empty'])(
         created.push(name);
         expect(stderr).toBe(`a new database was created: ${path}\n`);
       } else if (!OFF_DATABASE.includes(name)) {
-        const said = `the database file ${path} ${state}: DATABASE_URL names it\n`;
-        expect({ name, status, stderr }).toEqual({ name, status: 1, stderr: said });
+        const expected = `the database file ${path} ${state}: DATABASE_URL names it\n`;
+        expect({ name, status, stderr }).toEqual({ name, status: 1, stderr: expected });
       }
     }
     expect(created).toEqual(['studios put', 'demo']);
   },
 );
 
-/** Standard outputs that a process can have and that accept no data. */
+/** The kinds of standard output that accept no data. */
 const OUTPUTS: readonly (readonly [output: 'pipe' | 'ignore' | number, within?: string[]])[] = [
   [openSync('/dev/full', 'w')],
   ['pipe'],
@@ -257,7 +257,7 @@ test('a new secret that cannot be written is revoked and reported as lost', asyn
   for (const [output, within] of OUTPUTS) {
     const folder = aFolder();
     const args = ['keys', 'create', ...(ROWS['keys create'] as Row).args];
-    const created = await ranWith(folder, output, args, within);
+    const created = await runWithOutput(folder, output, args, within);
     expect(created.status).toBe(1);
     expect(created.stderr).toMatch(/the key [\da-f-]+ was revoked, because its secret is lost\n$/);
     const store = await openStore(`sqlite:${join(folder, 'leads.db')}`);
@@ -267,7 +267,7 @@ test('a new secret that cannot be written is revoked and reported as lost', asyn
     expect(keys.filter(({ id, revokedAt }) => id !== key.id && revokedAt === null)).toEqual([]);
     expect(keys).toHaveLength(2);
   }
-  const replaced = await ran(['keys', 'replace', ...(ROWS['keys replace'] as Row).args], {}, 'ENOSPC');
+  const replaced = await run(['keys', 'replace', ...(ROWS['keys replace'] as Row).args], {}, 'ENOSPC');
   const lost = `the new secret of the key ${key.id} is lost, and the old one no longer works: replace it again\n`;
   expect(replaced.stderr).toContain(lost);
 });

@@ -75,11 +75,11 @@ describeWithChromium('the docs, in a browser and behind a prefix', (open) => {
       await page.goto(publicUrl + path);
       for (const width of [320, PHONE.width, 768, 1280]) {
         await page.setViewportSize({ width, height: PHONE.height });
-        const found = { faults: await page.evaluate(FAULTS_OF_TEXT), shown: await page.evaluate(SHOWN_WIDTH) };
+        const found = { faults: await page.evaluate(LAYOUT_FAULTS), shown: await page.evaluate(SHOWN_WIDTH) };
         expect({ path, width, ...found }).toEqual({ path, width, faults: [], shown: width });
       }
       await page.getByRole('button', { name: 'Search' }).waitFor();
-      await page.evaluate(LEAVE_ONE_TOKEN_OF_A_STYLE);
+      await page.evaluate(KEEP_ONE_TOKEN_PER_STYLE);
       await page.evaluate(axe.source);
       await page.evaluate(END_TRANSITIONS);
       expect({ path, faults: await page.evaluate(listAccessFaults()) }).toEqual({ path, faults: [] });
@@ -126,7 +126,7 @@ describeWithChromium('the docs, in a browser and behind a prefix', (open) => {
   });
 
   // @proves docs-3
-  test('a key opens the search, which lists the best page first', async () => {
+  test('a keyboard shortcut opens the search, which lists the best page first', async () => {
     const page = await open(`${publicUrl}/docs/keys`);
     await page.getByRole('heading', { name: 'Keys' }).waitFor();
     for (const [query, path] of Object.entries(FOUND_FIRST)) {
@@ -226,7 +226,7 @@ describeWithChromium('npm run docs', (open) => {
 });
 
 /** Runs in the page: returns words in tables that are split over two lines, blocks of code that are cut, and rows that are too high. */
-const FAULTS_OF_TEXT = `(() => {
+const LAYOUT_FAULTS = `(() => {
   const faults = [];
   for (const cell of document.querySelectorAll('th, td')) {
     const texts = document.createTreeWalker(cell, NodeFilter.SHOW_TEXT);
@@ -244,8 +244,8 @@ const FAULTS_OF_TEXT = `(() => {
   return faults;
 })()`;
 
-/** Runs in the page: leaves one token of each style in code, because axe would judge the colours of thousands. */
-const LEAVE_ONE_TOKEN_OF_A_STYLE = `(() => {
+/** Runs in the page: keeps one token of each style in code, because axe would judge the colours of thousands. */
+const KEEP_ONE_TOKEN_PER_STYLE = `(() => {
   const seen = new Set();
   for (const token of document.querySelectorAll('pre .line > span')) {
     const style = [token, token.parentNode, token.closest('div')].map((each) => each.className + each.style.cssText).join();

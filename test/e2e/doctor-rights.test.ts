@@ -6,14 +6,14 @@ import { anAuthority, writeCertificate } from '../tools/certificates.ts';
 import { run, temporaryFolder } from '../tools/processes.ts';
 import { describeIf, hasCommand } from '../tools/servers.ts';
 
-/** The user of the service, who has no other rights. */
+/** The user id of the service, who has no other rights. */
 const USER = 65_534;
 const AS_USER = ['setpriv', `--reuid=${USER}`, `--regid=${USER}`, '--clear-groups'];
 
 /** The files of a core, by their settings. */
 type Files = Readonly<Record<'database' | 'token' | 'callers' | 'cert' | 'key', string>>;
 
-/** Each situation changes the documented rights; it names the file and words of the fault, or nothing if all is usable. */
+/** Changes of the documented rights, each with the blamed file and words of the fault, or without if all is usable. */
 const SITUATIONS: readonly [what: string, change: (files: Files) => void, blamed?: keyof Files, words?: string][] = [
   ['everything is readable by that user alone', () => {}],
   ['the folder of the database cannot be listed', ({ database }) => chmodSync(dirname(database), 0o300), 'database'],

@@ -11,7 +11,7 @@ import { aRedis, describeWithRedisServer, startRedisCluster } from '../tools/ser
 
 const CORE_TOKEN = 'the token of the tests of the doctor';
 
-/** A running core and gateway, and the settings that point to them. */
+/** Starts a core and a gateway, and returns the settings that point to them. */
 async function aDeployment(redisUrl: string) {
   const DATABASE_URL = `sqlite:${join(temporaryFolder(), 'leads.db')}`;
   const CORE_URL = await readAddress(run('src/main.ts', { env: { DATABASE_URL, CORE_TOKEN } }));
@@ -69,8 +69,8 @@ describeWithRedisServer('a working deployment', () => {
 const UNABLE: readonly [what: string, commands: readonly string[][], reason: RegExp][] = [
   ['is a replica', [['REPLICAOF', '127.0.0.1', '1']], /READONLY/],
   ['is full', [['CONFIG', 'SET', 'maxmemory', '1']], /OOM/],
-  ['may not be written', [['ACL', 'SETUSER', 'gateway', '-incr']], /can't run this command|permissions/],
-  ['has keys of others only', [['ACL', 'SETUSER', 'gateway', 'resetkeys', '~others:*']], /NOPERM/],
+  ['does not allow writes', [['ACL', 'SETUSER', 'gateway', '-incr']], /can't run this command|permissions/],
+  ['allows only other keys', [['ACL', 'SETUSER', 'gateway', 'resetkeys', '~others:*']], /NOPERM/],
 ];
 
 describeWithRedisServer('a Redis that answers but cannot count', () => {

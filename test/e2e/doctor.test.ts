@@ -102,7 +102,7 @@ describe('the core', () => {
   });
 });
 
-/** Starts a web server where a gateway should be. */
+/** Starts a web server in place of a gateway. */
 async function aServer(answer: RequestListener): Promise<string> {
   const server = createServer(answer).listen(0, '127.0.0.1');
   await once(server, 'listening');
@@ -215,7 +215,7 @@ describe('the database', () => {
 
 // @proves limits-12
 describe('doctor --records', () => {
-  /** Copies a database with a record of every kind; a core of this release may have opened it since. */
+  /** Copies a database of release 1.2 with a record of every kind. @param isOpened whether this release has opened it */
   async function aCopy(isOpened: boolean) {
     const path = join(temporaryFolder(), 'leads.db');
     copyFileSync(join(import.meta.dirname, '../upgrade/sqlite-1.2.db'), path);

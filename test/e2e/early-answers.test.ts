@@ -10,7 +10,7 @@ import { freePort } from '../tools/servers.ts';
 
 const service = aService();
 
-/** A body over the limit, which a gateway refuses before reading all of it. */
+/** A body over the limit. A gateway refuses it before it has read all of it. */
 const LONG = Buffer.alloc(200_000, 'x');
 const ROUNDS = 3;
 

@@ -44,7 +44,7 @@ const TOKEN = 'the token of the tests of the guides';
 
 type Texts = Readonly<Record<string, string>>;
 
-/** Returns the commands of a page below a marker comment, with each text of the page replaced by that of the test. */
+/** Returns the commands of a page below a marker comment. Replaces the given texts, which must occur. */
 function commandsWith(page: string, mark: string, replacements: Texts = {}): string {
   return Object.entries(replacements).reduce(
     (commands, [text, replacement]) => {
@@ -55,7 +55,7 @@ function commandsWith(page: string, mark: string, replacements: Texts = {}): str
   );
 }
 
-/** Defines `npx lead-intake` without npm, which takes longer than most commands. */
+/** Defines a `npx` that runs the command line without npm, because npm takes longer than most commands. */
 const WITHOUT_NPX = `npx() { ${CLI} "\${@:2}"; }\n`;
 
 const commandLine = createServer(async (request, response) => {
@@ -70,7 +70,7 @@ const commandSocket = `/tmp/lead-intake-commands-${randomUUID()}`;
 beforeAll(() => once(commandLine.listen(commandSocket), 'listening'));
 afterAll(() => void commandLine.close());
 
-/** Defines the same, in one process for all commands, except for one that reads more settings than the address of the database. */
+/** Defines the same with one process for all commands but `verify`, which reads more settings than DATABASE_URL. */
 const IN_ONE_PROCESS = `npx() {
   case "$*" in *" verify"*) ${CLI} "\${@:2}"; return ;; esac
   local to=$(mktemp --directory) given=() each status
@@ -92,7 +92,7 @@ async function printed(
   return stdout;
 }
 
-/** Returns the variables that pages set in front of commands, or export for them. */
+/** Returns the names of the variables that pages set for commands or export. */
 function variablesOfCommands(): ReadonlySet<string> {
   const names = MARKDOWN_PAGES.flatMap(({ blocks }) => blocks.map(({ commands }) => commands))
     .filter((commands) => commands.includes('npx lead-intake'))
@@ -123,7 +123,7 @@ const expectReady = (url: string) =>
   expect.poll(() => fetch(`${url}/readyz`).then(({ status }) => status, String), { timeout: 60_000 }).toBe(200);
 
 /** Returns free ports for a core and a gateway, their addresses, and a file with a token. */
-async function aPlace() {
+async function reserveAddresses() {
   const folder = temporaryFolder();
   const [CORE_PORT, GATEWAY_PORT] = [`${await freePort()}`, `${await freePort()}`];
   const tokenFile = join(folder, 'core-token');
@@ -176,7 +176,7 @@ describe.skipIf(!hasShellAndCurl)('the commands of the guides', () => {
   describeWithMongo('deploy.md', (mongoUrl) => {
     describeWithRedis('with a Redis', (redisUrl) => {
       test('the commands start a core and a gateway, which are ready and pass the verification', async () => {
-        const { tokenFile, coreUrl, url, ports } = await aPlace();
+        const { tokenFile, coreUrl, url, ports } = await reserveAddresses();
         const database = `${mongoUrl()}guides-${randomUUID()}`;
         const core = serve(
           commandsWith(DEPLOY, 'deploy-core', {
@@ -224,7 +224,7 @@ describe.skipIf(!hasShellAndCurl)('the commands of the guides', () => {
       });
 
       test('the commands start several gateways and several cores on one port', async () => {
-        const { url, coreUrl, ports } = await aPlace();
+        const { url, coreUrl, ports } = await reserveAddresses();
         const cores = commandsWith(howTo('balancers'), 'several-cores', {
           'mongodb://…': `${mongoUrl()}guides-${randomUUID()}`,
         });
@@ -237,7 +237,7 @@ describe.skipIf(!hasShellAndCurl)('the commands of the guides', () => {
     });
 
     test('databases.md: a core starts on MongoDB', async () => {
-      const { ports } = await aPlace();
+      const { ports } = await reserveAddresses();
       const address = 'mongodb://user:password@db-1,db-2,db-3/lead-intake?replicaSet=rs0&tls=true';
       const commands = commandsWith(DATABASES, 'mongodb', { [address]: `${mongoUrl()}guides-${randomUUID()}` });
       await readAddress(serve(commands, ports));
@@ -266,7 +266,7 @@ describe.skipIf(!hasShellAndCurl)('the commands of the guides', () => {
     test('a core starts on SQLite, one gateway with Redis, and one with a sentinel', async () => {
       const redis = await startRedisWithSentinel();
       onTestFinished(() => redis.stop());
-      const { folder, url, coreUrl, ports } = await aPlace();
+      const { folder, url, coreUrl, ports } = await reserveAddresses();
       const path = join(folder, 'lead-intake.db');
       serve(commandsWith(DATABASES, 'sqlite', { 'sqlite:data/lead-intake.db': `sqlite:${path}` }), ports);
       const primary = await aRedis();
@@ -281,7 +281,7 @@ describe.skipIf(!hasShellAndCurl)('the commands of the guides', () => {
   });
 
   test('callers.md: each program has its own token, and the core serves the gateway', async () => {
-    const { folder, url, coreUrl, ports } = await aPlace();
+    const { folder, url, coreUrl, ports } = await reserveAddresses();
     const file = join(folder, 'callers.json');
     const made = await printed(commandsIn(CALLERS, 'callers'));
     const [, token = ''] = /^(lic_[\w-]{48})$/m.exec(made) ?? [];
@@ -306,7 +306,7 @@ describe.skipIf(!hasShellAndCurl)('the commands of the guides', () => {
   });
 
   type Data = Awaited<ReturnType<typeof aDatabase>>;
-  /** Commands that need only a database: their page and mark, the texts that the test replaces, and the expected output. */
+  /** Commands that need only a database: their page and marker, the texts that the test replaces, and the expected output. */
   const ON_DATABASE: readonly (readonly [page: string, mark: string, texts: (data: Data) => Texts, RegExp])[] = [
     [
       'how-to/callers',
@@ -353,7 +353,7 @@ describe.skipIf(!hasShellAndCurl)('the commands of the guides', () => {
 
   test('keep-a-copy.md: all leads are sent again', async () => {
     const { env } = await aDatabase();
-    // This runs npx itself.
+    // This command runs with the real npx.
     expect(await printed(commandsWith(howTo('keep-a-copy'), 'resend'), env, '')).toContain('3');
   });
 
@@ -450,14 +450,14 @@ describe.skipIf(!hasShellAndCurl)('the commands of the guides', () => {
         .split('\n');
       return Object.fromEntries(lines.map((line) => line.split(/=(.*)/, 2)));
     };
-    const { url, coreUrl, ports } = await aPlace();
+    const { url, coreUrl, ports } = await reserveAddresses();
     serve('node src/main.ts', { ...settings('core.env'), ...ports });
     serve('node gateway/main.ts', { ...settings('gateway.env'), ...ports, CORE_URL: coreUrl });
     await expectReady(url);
   });
 
   test('certificates.md: a core and a gateway accept each other with the certificates of the page', async () => {
-    const { folder, coreUrl, url, ports } = await aPlace();
+    const { folder, coreUrl, url, ports } = await reserveAddresses();
     await printed(
       `cd ${folder}\n${commandsWith(howTo('certificates'), 'certificates', { 'name=core\n': 'name=localhost\n' })}`,
     );
@@ -470,10 +470,10 @@ describe.skipIf(!hasShellAndCurl)('the commands of the guides', () => {
     const database = { DATABASE_URL: `sqlite:${join(folder, 'leads.db')}` };
     serve('node src/main.ts', { ...ports, ...database, ...findSettings('a core') });
     const CORE_URL = coreUrl.replace('http://127.0.0.1', 'https://localhost');
-    const ofGateway = findSettings('a gateway, a relay');
-    serve('node gateway/main.ts', { ...ports, CORE_URL, ...ofGateway });
+    const gatewaySettings = findSettings('a gateway, a relay');
+    serve('node gateway/main.ts', { ...ports, CORE_URL, ...gatewaySettings });
     await expectReady(url);
-    const { CORE_CA_FILE } = ofGateway;
+    const { CORE_CA_FILE } = gatewaySettings;
     const stranger = { ...ports, GATEWAY_PORT: `${await freePort()}`, CORE_URL, CORE_CA_FILE: `${CORE_CA_FILE}` };
     await serve('node gateway/main.ts', stranger).printed(/not ready: the core is unavailable/);
   });
@@ -529,7 +529,7 @@ describe.skipIf(!hasShellAndCurl)('the commands of the guides', () => {
   });
 
   test('test-a-website.md: the service runs in memory, shows each fault, and is reset', async () => {
-    const { folder, url, ports } = await aPlace();
+    const { folder, url, ports } = await reserveAddresses();
     const faulty = await Promise.all(times(3, () => freePort()));
     const texts = {
       '/dev/shm': folder,
@@ -537,14 +537,14 @@ describe.skipIf(!hasShellAndCurl)('the commands of the guides', () => {
       'WINDOW_SECONDS=2': 'WINDOW_SECONDS=600',
       ...Object.fromEntries(faulty.map((port, index) => [`808${index + 1}`, `${port}`])),
     };
-    const of = (mark: string) =>
+    const readCommands = (mark: string) =>
       Object.entries(texts).reduce(
         (text, [from, to]) => text.replaceAll(from, to),
         commandsIn(howTo('test-a-website'), mark),
       );
-    const shell = [WITHOUT_NPX, of('website-tests-start'), of('website-tests-faults')].join('\n');
-    const told = 'echo "AT $LEAD_INTAKE_URL KEY $LEAD_INTAKE_KEY ON $DATABASE_URL"; wait';
-    const running = serve(`${shell}\n${told}`, ports);
+    const shell = [WITHOUT_NPX, readCommands('website-tests-start'), readCommands('website-tests-faults')].join('\n');
+    const report = 'echo "AT $LEAD_INTAKE_URL KEY $LEAD_INTAKE_KEY ON $DATABASE_URL"; wait';
+    const running = serve(`${shell}\n${report}`, ports);
     const [, address = '', secret = '', DATABASE_URL = ''] = await running.printed(/AT (\S+) KEY (\S+) ON (\S+)/);
     const headers = { authorization: `Bearer ${secret}`, 'content-type': 'application/json' };
     const create = async (address: string) => {
@@ -571,7 +571,7 @@ describe.skipIf(!hasShellAndCurl)('the commands of the guides', () => {
   });
 
   test("runbook.md: profiles are taken of a running core, and the inspector's port is closed", async () => {
-    const { folder, coreUrl, ports } = await aPlace();
+    const { folder, coreUrl, ports } = await reserveAddresses();
     const port = await freePort();
     const settings = { ...ports, DATABASE_URL: `sqlite:${join(folder, 'leads.db')}` };
     const core = run('src/main.ts', { env: { ...settings, NODE_OPTIONS: `--inspect-port=127.0.0.1:${port}` } });
@@ -597,7 +597,7 @@ describe.skipIf(!hasShellAndCurl)('the commands of the guides', () => {
   });
 
   test('webhooks.md: a relay with the endpoints file of the page follows the feed', async () => {
-    const { folder, coreUrl, ports } = await aPlace();
+    const { folder, coreUrl, ports } = await reserveAddresses();
     const database = { DATABASE_URL: `sqlite:${join(folder, 'leads.db')}` };
     await printed('npx lead-intake studios put my-studio', database);
     const made = await printed(commandsIn(howTo('webhooks'), 'webhooks-setup'), database);

@@ -14,7 +14,7 @@ import { leadsIn } from '../support/exported.ts';
 import { commandsIn, runCommands } from '../tools/commands.ts';
 import { ROOT, temporaryFolder } from '../tools/processes.ts';
 
-/** A command line on a separate database with a studio; it imports files and reads the leads. */
+/** Returns a command line on a separate database with a studio, which imports files and reads the leads. */
 async function aStudio() {
   const folder = temporaryFolder();
   const env = { DATABASE_URL: `sqlite:${join(folder, 'leads.db')}` };

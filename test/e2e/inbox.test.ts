@@ -7,7 +7,7 @@ import { aCapture, aService, readLead } from '../support/service.ts';
 import { describeWithChromium, listAccessFaults, SHOWN_WIDTH } from '../tools/browser.ts';
 
 const LIMIT = 80;
-/** A visitor may enter this to take over the reader's page. */
+/** A visitor may enter this text to run a script in the reader's page. */
 const HOSTILE = '<img src=x onerror="document.title=1">{{ document.title = 2 }}';
 
 describeWithChromium('the inbox, in a browser', (open) => {
@@ -15,7 +15,7 @@ describeWithChromium('the inbox, in a browser', (open) => {
   const address = (key = '') => `${service.url}/docs/inbox${key && `#key=${key}`}`;
   const create = async (secret: string, changes: Record<string, unknown>) =>
     readLead(await service.post(secret, aCapture(changes)), 201);
-  /** Opens the inbox, which polls only when a test moves the clock: a slow machine adds no request. */
+  /** Opens the inbox. It polls only when a test moves the clock, so a slow machine adds no request. */
   async function openWithPausedClock(): Promise<Page> {
     const page = await open(address());
     await page.clock.install();
@@ -120,7 +120,7 @@ describeWithChromium('the inbox, in a browser', (open) => {
     expect(await left.textContent()).toContain(`${LIMIT / 2 - 1} of ${LIMIT} requests left`);
   });
 
-  test('the inbox keeps the end of the quota that the service has named when later reads fail', async () => {
+  test('the inbox keeps showing the last known quota when later reads fail', async () => {
     const { secret } = await service.aStudioWithKey();
     const page = await openWithPausedClock();
     await page.getByLabel('API key').fill(secret);

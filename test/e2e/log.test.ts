@@ -20,7 +20,7 @@ interface Processes {
   readonly studio: StudioWithKey;
 }
 
-/** Starts core and gateway as separate processes, whose output is their log. */
+/** Starts a core and a gateway as separate processes. Their output is their log. */
 async function startBoth(env: Record<string, string> = {}): Promise<Processes> {
   const core = run('src/main.ts', {
     env: { ...env, CORE_TOKEN, DATABASE_URL: `sqlite:${join(temporaryFolder(), 'leads.db')}` },
@@ -107,7 +107,7 @@ test('gateway and core log the request id, caller, operation, outcome and lead o
   const authentication = { name: 'core', operation: 'AuthenticateApiKey', outcome: 'ok', ...caller };
   const creation = { name: 'core', operation: 'CreateLead', studioId };
   for (const [requestId, ...own] of [
-    // A key's first request authenticates it separately; so does one that does not reach the core otherwise.
+    // The gateway looks up a key separately at its first request, and for a request that it does not send to the core.
     ['first', authentication, { ...creation, outcome: 'ok', replayed: false, leadId }],
     ['again', { ...creation, outcome: 'ok', replayed: true, leadId }],
     ['other-data', { ...creation, outcome: 'IDEMPOTENCY_CONFLICT' }],
@@ -148,7 +148,7 @@ test('a request whose caller disconnects before the response is logged by gatewa
   await sent;
   // The gateway has seen the request before it answers a later one.
   await fetch(`${processes.url}/healthz`);
-  // A reset, because a peer that only closes its direction may still read, and gets its response.
+  // The caller resets the connection, because one that only ends its sending side may still read the response.
   leaving.socket?.resetAndDestroy();
 
   const lines = await linesAbout(gateway, 'left');

@@ -52,17 +52,17 @@ describe('the metrics', () => {
       await fetch(`${service.url}/healthz`);
     });
 
-    const of = (operation: string, outcome: string) =>
+    const count = (operation: string, outcome: string) =>
       `lead_intake_gateway_request_duration_seconds_count{operation="${operation}",outcome="${outcome}"}`;
     expect(grown).toMatchObject({
-      [of('createLead', 'ok')]: 2,
-      [of('createLead', 'integration_idempotency_conflict')]: 1,
-      [of('createLead', 'integration_lead_already_open')]: 1,
-      [of('createLead', 'integration_invalid_request')]: 1,
-      [of('listLeads', 'ok')]: 1,
-      [of('getLead', 'integration_lead_not_found')]: 1,
-      [of('listLeads', 'integration_key_invalid')]: 1,
-      [of('healthz', 'ok')]: 1,
+      [count('createLead', 'ok')]: 2,
+      [count('createLead', 'integration_idempotency_conflict')]: 1,
+      [count('createLead', 'integration_lead_already_open')]: 1,
+      [count('createLead', 'integration_invalid_request')]: 1,
+      [count('listLeads', 'ok')]: 1,
+      [count('getLead', 'integration_lead_not_found')]: 1,
+      [count('listLeads', 'integration_key_invalid')]: 1,
+      [count('healthz', 'ok')]: 1,
       lead_intake_gateway_replays_total: 1,
     });
   });
@@ -70,14 +70,14 @@ describe('the metrics', () => {
   test('the core counts calls by operation and outcome, and the sizes of messages and commits', async () => {
     const grown = await counted(service.coreMetrics, /_(?:count\{|total)/, createInEveryWay);
 
-    const of = (operation: string, outcome: string) =>
+    const count = (operation: string, outcome: string) =>
       `lead_intake_core_call_duration_seconds_count{operation="${operation}",outcome="${outcome}"}`;
     expect(grown).toMatchObject({
       // The gateway authenticates the key of the refused request separately; the other requests carry their key with them.
-      [of('AuthenticateApiKey', 'ok')]: 1,
-      [of('CreateLead', 'ok')]: 2,
-      [of('CreateLead', 'IDEMPOTENCY_CONFLICT')]: 1,
-      [of('CreateLead', 'LEAD_ALREADY_OPEN')]: 1,
+      [count('AuthenticateApiKey', 'ok')]: 1,
+      [count('CreateLead', 'ok')]: 2,
+      [count('CreateLead', 'IDEMPOTENCY_CONFLICT')]: 1,
+      [count('CreateLead', 'LEAD_ALREADY_OPEN')]: 1,
       lead_intake_core_replays_total: 1,
       'lead_intake_core_batch_requests_count{operation="CreateLead"}': 4,
       // A scrape commits, too, because it distributes the changes that it counts.

@@ -6,7 +6,7 @@ import { aCapture, createAt, LEADS } from '../support/service.ts';
 import { readAddress, run, temporaryFolder } from '../tools/processes.ts';
 import { freePort } from '../tools/servers.ts';
 
-/** Together, the bodies exceed nginx's default limit of 1 MiB. */
+/** Enough bodies to exceed nginx's default limit of 1 MiB. */
 const CREATIONS = 1200;
 const NOTE = 'x'.repeat(1500);
 
@@ -61,7 +61,7 @@ describeWithNginx('behind nginx', () => {
     expect(await ask()).toEqual([201, 200, 200]);
     cores[1]?.child.kill('SIGSTOP');
     onTestFinished(() => void cores[1]?.child.kill('SIGCONT'));
-    // A new call may reach the hanging core again, so each gets several tries of CORE_CALL_MS; nginx would retry after an hour.
+    // A new call may reach the hanging core again, so each may take several tries of CORE_CALL_MS.
     await expect.poll(ask, { timeout: 120_000 }).toEqual([201, 200, 200]);
     for (const _ of times(10, () => 0)) expect(await ask()).toEqual([201, 200, 200]);
   });

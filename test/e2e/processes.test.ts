@@ -17,20 +17,20 @@ test('the health checks end with status 0 while a process serves, else with 1 an
   expect(await run('src/check-health.ts', { env: { CORE_PORT: port } }).ended()).toBe(0);
   core.child.kill('SIGTERM');
   await core.ended();
-  const ofCore = run('src/check-health.ts', { env: { CORE_PORT: port } });
-  expect(await ofCore.ended()).toBe(1);
-  expect(ofCore.output()).toMatch(/^the core at http:\/\/127\.0\.0\.1:\d+: .*ECONNREFUSED.*\n$/);
+  const coreCheck = run('src/check-health.ts', { env: { CORE_PORT: port } });
+  expect(await coreCheck.ended()).toBe(1);
+  expect(coreCheck.output()).toMatch(/^the core at http:\/\/127\.0\.0\.1:\d+: .*ECONNREFUSED.*\n$/);
   const mistaken = run('src/check-health.ts', { env: { CORE_PORT: '70000' } });
   expect(await mistaken.ended()).toBe(1);
   expect(mistaken.output()).toBe('the core at http://127.0.0.1:70000: Invalid URL\n');
 
   const gateway = run('gateway/main.ts', { env: { CORE_URL: `http://127.0.0.1:${port}` } });
   const GATEWAY_PORT = new URL(await readAddress(gateway)).port;
-  const ofGateway = run('gateway/check-health.ts', {
+  const gatewayCheck = run('gateway/check-health.ts', {
     env: { GATEWAY_PORT, NODE_USE_ENV_PROXY: '1', HTTP_PROXY: 'http://127.0.0.1:1', http_proxy: 'http://127.0.0.1:1' },
   });
-  expect(await ofGateway.ended()).toBe(1);
-  expect(ofGateway.output()).toMatch(/^the gateway at http:\S+: 503, it is not ready: .*\n$/);
+  expect(await gatewayCheck.ended()).toBe(1);
+  expect(gatewayCheck.output()).toMatch(/^the gateway at http:\S+: 503, it is not ready: .*\n$/);
 });
 
 describe('an invalid configuration', () => {

@@ -16,10 +16,10 @@ const LINES = [...packageJson.engines.node.matchAll(/\d+\.\d+\.\d+/g)].map(([ver
 const NODES = LINES.slice(0, testSize('NODE_LINES', { usual: 1, soak: LINES.length }));
 const [oldest] = NODES;
 
-/** How far the size of an installation may deviate from that in deploy.md, as a fraction. */
+/** The largest deviation of an installation's size from that in deploy.md, as a fraction. */
 const TOLERANCE = 0.1;
 
-// These tests need the registry only as much as `npm ci` does.
+// These tests need the registry, as `npm ci` does.
 describeIf(hasCommand('npm'), 'a production installation', 'install npm', () => {
   // @proves packages-1 supply-5
   test(`an install for Node ${oldest} has its documented size and runs on ${NODES.join(', ')}`, async () => {

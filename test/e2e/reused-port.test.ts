@@ -8,7 +8,7 @@ import { anOwnNetwork, describeWithOwnNetwork } from '../support/own-network.ts'
 import { CORE_TOKEN } from '../support/service.ts';
 import { ROOT, type RunningProcess, readAddress, run, temporaryFolder, watch } from '../tools/processes.ts';
 
-/** Two of each share a port and restart in this order, cores first, as in an upgrade. */
+/** The processes in the order of their restarts: cores first, as in an upgrade. Two of each share a port. */
 const FILES = ['src/main.ts', 'src/main.ts', 'gateway/main.ts', 'gateway/main.ts'] as const;
 
 const SETTINGS = {
@@ -21,10 +21,10 @@ const SETTINGS = {
   SHUTDOWN_DRAIN_MS: '2000',
 };
 
-/** How often all are restarted. */
+/** How many times each process is restarted. */
 const ROUNDS = process.env.SOAK ? 10 : 1;
 
-/** Two cores and two gateways on one port each, and callers that create leads. */
+/** Starts two cores on one port, two gateways on another, and callers that create leads. */
 async function aDeployment(migrates: boolean) {
   const within = await anOwnNetwork(migrates);
   const env = { ...SETTINGS, DATABASE_URL: `sqlite:${join(temporaryFolder(), 'leads.db')}` };
@@ -51,18 +51,18 @@ async function aDeployment(migrates: boolean) {
   return {
     parts,
     /** Waits until the callers have created a few hundred more leads. */
-    async more() {
+    async untilMoreCreated() {
       const enough = created() + 2;
       await expect.poll(created, { timeout: 60_000 }).toBeGreaterThanOrEqual(enough);
     },
-    /** Replaces a process, which ends before its successor starts. */
+    /** Ends a process, and then starts its successor. */
     async restart(index: number, signal: NodeJS.Signals) {
       const before = parts[index] as RunningProcess;
       before.child.kill(signal);
       expect(await before.ended()).toBe(signal === 'SIGTERM' ? 0 : signal);
       parts[index] = await startPart(FILES[index] as string);
     },
-    /** Stops the callers and returns the failed requests; expects each requested lead to exist once. */
+    /** Stops the callers and returns the failed requests. Expects each requested lead to exist once. */
     async end(): Promise<Record<string, number>> {
       callers.child.kill('SIGTERM');
       const [report] = await callers.printed(/\{"created".*/);
@@ -80,12 +80,12 @@ describeWithOwnNetwork('two gateways and two cores with REUSE_PORT', () => {
   test('two gateways and two cores restart one by one and lose no request', async () => {
     const deployment = await aDeployment(true);
     const first = [...deployment.parts];
-    await deployment.more();
+    await deployment.untilMoreCreated();
     for (const index of Array(ROUNDS)
       .fill([...FILES.keys()])
       .flat()) {
       await deployment.restart(index, 'SIGTERM');
-      await deployment.more();
+      await deployment.untilMoreCreated();
     }
     expect(await deployment.end()).toEqual({});
     // The kernel gave connections to both gateways.

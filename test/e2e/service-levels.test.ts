@@ -57,7 +57,7 @@ describeIf(hasCommand('promtool'), 'the rules for Prometheus', 'install promtool
 interface PodPort {
   readonly app: string;
   readonly phase: string;
-  /** The name of the port. */
+  /** The name of the container's port. */
   readonly port: string;
   readonly number: number;
 }

@@ -178,7 +178,7 @@ describe('npm start', () => {
   });
 
   test.skipIf(!hasShellAndCurl)('npm start stops both processes when npm itself is killed', async () => {
-    // npm runs it in a shell that waits.
+    // npm runs start.ts in a shell that waits for it.
     const shell = watch(
       spawn('sh', ['-c', `"${process.execPath}" "${join(ROOT, 'start.ts')}"; true`], {
         cwd: temporaryFolder(),

@@ -29,13 +29,13 @@ const pausing = (module: number) => ({
 
 const database = () => ({ DATABASE_URL: `sqlite:${join(temporaryFolder(), 'leads.db')}` });
 
-/** The modules that a process loads before it handles signals; the first is its own file. */
-const BEFORE_HEARING = 2;
+/** The number of modules that a process loads before it handles signals. The first is its own file. */
+const BEFORE_HANDLING = 2;
 
 const MOMENTS = process.env.SOAK ? 20 : 3;
 
 /** The modules at which each process of `npm start` gets the signal. */
-const MOMENTS_OF_START = process.env.SOAK ? [1, BEFORE_HEARING + 1, 100] : [BEFORE_HEARING + 1];
+const MOMENTS_OF_START = process.env.SOAK ? [1, BEFORE_HANDLING + 1, 100] : [BEFORE_HANDLING + 1];
 
 // @proves crashes-7
 describe('a process that gets SIGTERM while it starts', () => {
@@ -46,10 +46,10 @@ describe('a process that gets SIGTERM while it starts', () => {
     await whole.ended();
     // A thread of the process may print its count, too.
     const counts = [...whole.output().matchAll(/loaded (\d+) modules/g)].map(([, count]) => Number(count));
-    const step = (Math.max(...counts) - BEFORE_HEARING - 1) / (MOMENTS - 1);
+    const step = (Math.max(...counts) - BEFORE_HANDLING - 1) / (MOMENTS - 1);
     expect(step).toBeGreaterThan(1);
 
-    for (const moment of times(MOMENTS, (index) => BEFORE_HEARING + 1 + Math.floor(index * step))) {
+    for (const moment of times(MOMENTS, (index) => BEFORE_HANDLING + 1 + Math.floor(index * step))) {
       const starting = start(file, { env: { ...database(), ...pausing(moment) } });
       await starting.printed(/paused/);
       starting.child.kill('SIGTERM');

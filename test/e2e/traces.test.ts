@@ -12,7 +12,7 @@ beforeEach(async () => {
 });
 afterEach(() => receiver.stop());
 
-/** Starts a traced service; its spans are complete after dispose(). */
+/** Starts a traced service. The receiver has all of its spans after dispose(). */
 function startTraced(env: { core?: Record<string, string>; gateway?: Record<string, string> } = {}): Promise<Service> {
   const traced = { OTEL_EXPORTER_OTLP_ENDPOINT: receiver.url };
   return startService({ core: { ...traced, ...env.core }, gateway: { ...traced, ...env.gateway } });
@@ -22,7 +22,7 @@ interface Tree {
   readonly [name: string]: Tree;
 }
 
-/** The tree of spans below a span, by process and name. */
+/** Returns the tree of spans below a span, by process and name. */
 function treeBelow(traceId: string, spanId: string): Tree {
   const children = receiver.spans.filter((span) => span.traceId === traceId && span.parentSpanId === spanId);
   return Object.fromEntries(

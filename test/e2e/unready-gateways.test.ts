@@ -24,9 +24,9 @@ async function behindHaproxy(
     [await freePort(), await freePort()],
   ];
   const haproxy = await startHaproxy(ports, corePorts);
-  // Gateways reconnect constantly, and nothing listens at the address of the second core.
-  const ofCore = { CORE_PORT: `${corePorts[0]}`, CORE_CONNECTION_MAX_AGE_MS: '1000' };
-  await readAddress(run('src/main.ts', { env: { DATABASE_URL, CORE_TOKEN, ...ofCore }, within }));
+  // A short maximum age makes gateways reconnect constantly. Nothing listens at the address of the second core.
+  const coreEnv = { CORE_PORT: `${corePorts[0]}`, CORE_CONNECTION_MAX_AGE_MS: '1000' };
+  await readAddress(run('src/main.ts', { env: { DATABASE_URL, CORE_TOKEN, ...coreEnv }, within }));
   const CORE_URL = haproxy.coreUrl;
   const gateways = ports.map((port) =>
     run('gateway/main.ts', {
@@ -41,9 +41,9 @@ async function behindHaproxy(
     }),
   );
   await Promise.all(gateways.map(readAddress));
-  const untilAll = (state: RegExp, of = ports) =>
+  const untilAll = (state: RegExp, all = ports) =>
     Promise.all(
-      of.map((port) => expect.poll(() => haproxy.readState(port), { timeout: NOTICED_WITHIN_MS }).toMatch(state)),
+      all.map((port) => expect.poll(() => haproxy.readState(port), { timeout: NOTICED_WITHIN_MS }).toMatch(state)),
     );
   await untilAll(/^UP$/, [...ports, ...corePorts.slice(0, 1)]);
   const clients = connectToCore(CORE_URL, CORE_TOKEN);

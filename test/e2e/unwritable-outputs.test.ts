@@ -19,7 +19,7 @@ interface Process {
 }
 
 /**
- * Runs a gateway whose address is known without its log. A core has the same modules for log, traces and metrics.
+ * Runs a gateway at a known address, because its log may be unreadable. A core has the same modules for log, traces and metrics.
  *
  * @param stdout a pipe to this process, or a file descriptor
  */
@@ -56,7 +56,7 @@ type Way = 'full' | 'stalled' | 'dead';
 const LINES = 'lead_intake_log_lines_dropped_total';
 const SPANS = 'lead_intake_spans_dropped_total';
 
-/** Each kind of log, and how it is broken once the processes run. */
+/** The standard output for each way, and what breaks it once the processes run. */
 const LOGS: Record<Way, () => { readonly stdout: 'pipe' | number; readonly begin?: (stdout: Socket) => void }> = {
   full: () => ({ stdout: openSync('/dev/full', 'w') }),
   // Unread output only reaches the buffers of the system.

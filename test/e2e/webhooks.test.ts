@@ -13,8 +13,8 @@ import { aWebhookDeployment, aWebhookSecret, type WebhookDeployment } from '../s
 import type { RunningProcess } from '../tools/processes.ts';
 import { describeIf, hasCommand } from '../tools/servers.ts';
 
-/** Returns the highest revision of each lead that the receiver acknowledged, which must never decrease. */
-function taken({ receiver }: WebhookDeployment): Map<string, bigint> {
+/** Returns the highest revision of each lead that the receiver has got. Expects that revisions never decrease. */
+function newestReceived({ receiver }: WebhookDeployment): Map<string, bigint> {
   const highest = new Map<string, bigint>();
   for (const { leadId, revision } of receiver.received) {
     expect(revision).toBeGreaterThanOrEqual(highest.get(leadId) ?? 0n);
@@ -50,7 +50,7 @@ test('each change reaches the receiver signed and in order, and is acknowledged'
   expect(receiver.received.map(({ headers, revision }) => [headers['webhook-id'], revision])).toEqual(
     receiver.received.map(({ revision }) => [`${leadId}_${revision}`, revision]),
   );
-  expect(new Set(taken(deployment).keys())).toEqual(new Set([leadId]));
+  expect(new Set(newestReceived(deployment).keys())).toEqual(new Set([leadId]));
   expect(receiver.unverified()).toBe(0);
 });
 
@@ -170,12 +170,12 @@ describe('the endpoints file', () => {
 
 // @proves relay-1
 describe('a relay that is killed', () => {
-  test('a relay that is killed before, during or after a request loses no change', async () => {
+  test('a relay that is killed before or after the response to a request loses no change', async () => {
     const deployment = await aWebhookDeployment();
     const { receiver } = deployment;
     const leadIds: string[] = [];
     let relay = deployment.relay();
-    // At the request, before its response; at the response, before the acknowledgement; and as soon as it has begun.
+    // Each kills the relay at a request: before a 204, after a 204 but before its acknowledgement, and before a 503.
     const kills: ((relay: RunningProcess) => number | Promise<number>)[] = [
       async (killed) => {
         await killed.kill();
@@ -204,7 +204,7 @@ describe('a relay that is killed', () => {
     }
     receiver.answer = () => 204;
     await expect.poll(() => deployment.waiting()).toBe(0);
-    expect(new Set(taken(deployment).keys())).toEqual(new Set(leadIds));
+    expect(new Set(newestReceived(deployment).keys())).toEqual(new Set(leadIds));
     expect(receiver.unverified()).toBe(0);
   });
 
@@ -301,7 +301,7 @@ describe('a lead that the receiver rejects', () => {
         leads: [{ studioId, leadId, revision, reason: 'HTTP_500', ...retry }],
       });
     };
-    // The state after nine attempts of a relay, without three days of delays.
+    // These calls leave the state of nine attempts of a relay, without three days of delays.
     for (let each = 0; each < 9; each += 1) await setAside(new Date(Date.now() + 10));
     receiver.answer = () => 500;
     const relay = deployment.relay({ RELAY_METRICS_ADDRESS: '127.0.0.1:0' });

@@ -76,18 +76,16 @@ describe('two spellings are one contact', () => {
       const apart = regionsWith(initial).flatMap((region) => {
         const { national, international, e164 } = findExample(region);
         const typed = [
-          ...[national, international, `00${e164.slice(1)}`].map((form) => ({ form, inRegion: region, same: e164 })),
-          ...[national, international].map((form) => ({ form, inRegion: null, same: form })),
+          ...[national, international, `00${e164.slice(1)}`].map((form) => ({ form, area: region, same: e164 })),
+          ...[national, international].map((form) => ({ form, area: null, same: form })),
         ];
-        return typed.flatMap(({ form, inRegion, same }) => {
-          const keys = contactKeys(phone(same), inRegion);
+        return typed.flatMap(({ form, area, same }) => {
+          const keys = contactKeys(phone(same), area);
           const spellings = separatorsFor(region).flatMap((separator) => [
             separatedBy(separator, form),
             form.replace(/[^\d+()]+/, separator),
           ]);
-          return spellings.filter(
-            (spelling) => !contactKeys(phone(spelling), inRegion).some((key) => keys.includes(key)),
-          );
+          return spellings.filter((spelling) => !contactKeys(phone(spelling), area).some((key) => keys.includes(key)));
         });
       });
 

@@ -13,9 +13,7 @@ import { times } from '../support/builders.ts';
 import { CORE_TOKEN } from '../support/grpc.ts';
 
 /** Returns a client of a core that answers no call. @param onCall gets each call */
-async function clientOfSilentCore(
-  onCall: (stream: ServerHttp2Stream, session: Http2Session | undefined) => void = () => {},
-) {
+async function aSilentCore(onCall: (stream: ServerHttp2Stream, session: Http2Session | undefined) => void = () => {}) {
   const server = createServer().on('stream', (stream: ServerHttp2Stream) => {
     stream.on('error', () => {});
     stream.resume();
@@ -34,22 +32,19 @@ async function clientOfSilentCore(
 }
 
 // @proves bounds-18
-test.each([1, 25, 100])(
-  'one studio has at most a quarter of the pending list requests, which are for %s leads',
-  async (limit) => {
-    const core = await clientOfSilentCore();
-    const list = (studioId: string) => {
-      const sender = { secretSha256: new Uint8Array(32), requestId: 'any', studioId };
-      return core.listLeads(sender, { limit, cursor: undefined });
-    };
-    for (const listing of times(BUSY_THRESHOLD / 4, () => list('one'))) listing.catch(() => {});
-    for (const _ of times(1000, () => 0)) await expect(list('one')).rejects.toBe(OVERLOADED);
-    expect(core.pending('listLeads')).toBeLessThan(BUSY_THRESHOLD);
-    for (const listing of times(BUSY_THRESHOLD / 4, () => list('other'))) listing.catch(() => {});
-    await expect(list('other')).rejects.toBe(OVERLOADED);
-    expect(core.pending('listLeads')).toBeLessThan(BUSY_THRESHOLD);
-  },
-);
+test.each([1, 25, 100])('one studio has at most a quarter of the pending lists: lists of %s leads', async (limit) => {
+  const core = await aSilentCore();
+  const list = (studioId: string) => {
+    const sender = { secretSha256: new Uint8Array(32), requestId: 'any', studioId };
+    return core.listLeads(sender, { limit, cursor: undefined });
+  };
+  for (const listing of times(BUSY_THRESHOLD / 4, () => list('one'))) listing.catch(() => {});
+  for (const _ of times(1000, () => 0)) await expect(list('one')).rejects.toBe(OVERLOADED);
+  expect(core.pending('listLeads')).toBeLessThan(BUSY_THRESHOLD);
+  for (const listing of times(BUSY_THRESHOLD / 4, () => list('other'))) listing.catch(() => {});
+  await expect(list('other')).rejects.toBe(OVERLOADED);
+  expect(core.pending('listLeads')).toBeLessThan(BUSY_THRESHOLD);
+});
 
 describe('a call whose connection ends', () => {
   // @proves requests-7
@@ -70,7 +65,7 @@ describe('a call whose connection ends', () => {
   ] as [string, (stream: ServerHttp2Stream, session: Http2Session | undefined) => void][])(
     'a call whose connection %s does not count as refused by the core',
     async (_, end) => {
-      const core = await clientOfSilentCore((stream, session) => {
+      const core = await aSilentCore((stream, session) => {
         end(stream, session);
         // A closed session would otherwise wait for its open stream.
         setTimeout(() => session?.destroy(), 200).unref();

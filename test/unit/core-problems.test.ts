@@ -59,21 +59,18 @@ const WITHOUT_REASON: Readonly<Record<keyof typeof Code, ProblemCode>> = {
   Unauthenticated: 'integration_unavailable',
 };
 
-test.each(Object.entries(WITHOUT_REASON))(
-  'a call or an item that ends with %s becomes the problem %s',
-  (name, code) => {
-    const status = Code[name as keyof typeof Code];
-    for (const problem of [
-      problemOfError(new ConnectError('', status)),
-      problemOfStatus(create(StatusSchema, { code: status })),
-    ]) {
-      expect(problem).toMatchObject({ code });
-      if (problem.status === 503) expect(problem.headers).toHaveProperty('retry-after', '1');
-    }
-  },
-);
+test.each(Object.entries(WITHOUT_REASON))('a call or an item that ends with %s becomes %s', (name, code) => {
+  const status = Code[name as keyof typeof Code];
+  for (const problem of [
+    problemOfError(new ConnectError('', status)),
+    problemOfStatus(create(StatusSchema, { code: status })),
+  ]) {
+    expect(problem).toMatchObject({ code });
+    if (problem.status === 503) expect(problem.headers).toHaveProperty('retry-after', '1');
+  }
+});
 
-/** The reasons that no method returns which gateways call. */
+/** The reasons that only methods for other callers return. */
 const UNUSED_BY_GATEWAYS = [
   ...['STUDIO_NOT_FOUND', 'MEMBER_FORBIDDEN', 'KEY_NOT_FOUND', 'KEY_LIMIT_REACHED', 'KEY_REVOKED', 'KEY_EXPIRED'],
   ...['DIRECTORY_LIMIT_REACHED', 'UPDATE_TIME_MISMATCH', 'CONSUMER_NOT_FOUND', 'CONSUMER_EXISTS'],

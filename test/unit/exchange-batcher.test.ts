@@ -109,12 +109,12 @@ function controlled({ reads = true, maxSentWeight }: { reads?: boolean; maxSentW
       if (outcome.case === 'error') throw outcome.value;
       return leadId;
     });
-    // The answer is awaited later or not at all.
+    // Tests await the answer later or not at all.
     answer.catch(() => {});
     return answer;
   };
   const call = (index: number) => calls[index] as OtherSide;
-  return { batcher, calls, call, submit, pendingOf: (group: string) => batcher.countPending(group) };
+  return { batcher, calls, call, submit, countPending: (group: string) => batcher.countPending(group) };
 }
 
 /** Waits until this turn of the event loop and the next two have ended. */
@@ -134,10 +134,10 @@ async function begun(options: { maxSentWeight?: number } = {}) {
 
 expectNoTimerLeft(TIMEOUT_MS);
 
-describe('a batcher with a bound on what is sent and has no result', () => {
+describe('a batcher with a bound on the requests in flight', () => {
   // @proves bounds-18
   test('a batcher at its bound sends nothing before results arrive, and then lets groups alternate', async () => {
-    const { call, submit, pendingOf } = await begun({ maxSentWeight: 100 });
+    const { call, submit, countPending } = await begun({ maxSentWeight: 100 });
     const submitAll = (group: string, weight: number, count: number) =>
       times(count, (index) => submit(`${group}${index}`, { group, weight }));
     const filling = submit('filling', { group: 'x', weight: 100 });
@@ -146,7 +146,7 @@ describe('a batcher with a bound on what is sent and has no result', () => {
     const waiting = [...submitAll('a', 10, 200), ...submitAll('b', 10, 2)];
     await turn();
     expect(call(0).requests).toEqual(['first', 'filling']);
-    expect([pendingOf('a'), pendingOf('b'), pendingOf('c')]).toEqual([200, 2, 0]);
+    expect([countPending('a'), countPending('b'), countPending('c')]).toEqual([200, 2, 0]);
     call(0).answer(1);
     await filling;
     await turn();
@@ -160,7 +160,7 @@ describe('a batcher with a bound on what is sent and has no result', () => {
     }
     call(0).answer(...times(204, (index) => index).slice(2));
     await Promise.all(waiting);
-    expect(pendingOf('a')).toBe(0);
+    expect(countPending('a')).toBe(0);
   });
 });
 
@@ -276,8 +276,8 @@ class Model {
   }
 
   /** Sends results for some requests of a call, even if these timed out or have a result. */
-  answer(of: number, which: number): void {
-    this.#withOpenCall(of, (at, call) => {
+  answer(pick: number, which: number): void {
+    this.#withOpenCall(pick, (at, call) => {
       const indexes = [...call.requests.keys()].filter((index) => (which >> (index % 31)) & 1);
       if (indexes.length === 0) return;
       call.answer(...indexes);
@@ -287,8 +287,8 @@ class Model {
     });
   }
 
-  end(of: number, how: (typeof ENDS)[number]): void {
-    this.#withOpenCall(of, (at, call) => {
+  end(pick: number, how: (typeof ENDS)[number]): void {
+    this.#withOpenCall(pick, (at, call) => {
       const hasBegun = call.requests.length > 0;
       const error = new Error(how === 'fails' ? how : 'Stream closed with error code NGHTTP2_REFUSED_STREAM');
       call.end(how === 'accepts no more' ? undefined : error);
@@ -314,15 +314,15 @@ class Model {
 
   async turn(): Promise<void> {
     await turn();
-    this.expectForetold();
+    this.expectAsPredicted();
     const at = this.#calls.findIndex(({ takesRequests }) => takesRequests);
     const sentWeight = this.#pendingOn(at).reduce((sum, { weight }) => sum + weight, 0);
     const mayWait = sentWeight >= this.#maxSentWeight || (at === 0 && !this.#isRead);
     if (!mayWait) expect(this.#pendingOn(undefined)).toEqual([]);
   }
 
-  expectForetold(): void {
-    const { batcher, calls, pendingOf } = this.#all;
+  expectAsPredicted(): void {
+    const { batcher, calls, countPending } = this.#all;
     for (const [at, { requests }] of calls.entries()) {
       this.#calls[at] ??= { readSoFar: 0, sentBeforeResult: 0, takesRequests: true, isOver: false };
       const call = this.#calls[at];
@@ -345,21 +345,21 @@ class Model {
     }
     expect(batcher.pending).toBe(this.#pending.length);
     for (const own of ['a', 'b'])
-      expect(pendingOf(own)).toBe(this.#pending.filter(({ group }) => group === own).length);
+      expect(countPending(own)).toBe(this.#pending.filter(({ group }) => group === own).length);
   }
 
   get #pending(): ModelRequest[] {
     return this.#requests.filter(({ outcome }) => outcome === undefined);
   }
 
-  /** Returns the pending requests sent on a call; undefined: the unsent ones. */
+  /** Returns the pending requests that were last sent on a call, or for undefined the unsent ones. */
   #pendingOn(at: number | undefined): ModelRequest[] {
     return this.#pending.filter(({ sent }) => sent?.at === at);
   }
 
-  #withOpenCall(of: number, act: (at: number, call: OtherSide) => void): void {
+  #withOpenCall(pick: number, act: (at: number, call: OtherSide) => void): void {
     const open = [...this.#calls.keys()].filter((at) => !this.#calls[at]?.isOver);
-    const at = open[of % open.length];
+    const at = open[pick % open.length];
     if (at !== undefined) act(at, this.#all.call(at));
   }
 }
@@ -386,7 +386,7 @@ test('a batcher keeps its promises under any sequence of events', async () => {
           await (model[name as 'turn'] as (...details: unknown[]) => unknown).apply(model, details);
           // Lets all promises settle.
           for (const _ of times(50, () => 0)) await undefined;
-          model.expectForetold();
+          model.expectAsPredicted();
         }
       },
     ),

@@ -27,19 +27,19 @@ test('every text with bounds is tested at them', () => {
 });
 
 describe.each(TEXTS)('%s', (_, rule, min, max, start) => {
-  const ofLength = (length: number, filler = '7') => start + filler.repeat(length - start.length);
+  const makeText = (length: number, filler = '7') => start + filler.repeat(length - start.length);
 
   test('the length of a text field counts code points', { tags: ['2.2.lengths'] }, () => {
     for (const filler of ['a', '語', '🦉', '\u{10ffff}']) {
-      for (const length of [min, max]) expect(rule(ofLength(length, filler))).toBeUndefined();
-      expect(rule(ofLength(max + 1, filler))).toMatch(new RegExp(` to ${max} characters long$`));
+      for (const length of [min, max]) expect(rule(makeText(length, filler))).toBeUndefined();
+      expect(rule(makeText(max + 1, filler))).toMatch(new RegExp(` to ${max} characters long$`));
     }
-    expect(rule(ofLength(min).slice(1))).toBeDefined();
+    expect(rule(makeText(min).slice(1))).toBeDefined();
   });
 
   test('a text field refuses NUL and unpaired surrogates at any position', () => {
     for (const at of [0, 5, 10]) {
-      const withText = (text: string) => ofLength(10).slice(0, at) + text + ofLength(10).slice(at);
+      const withText = (text: string) => makeText(10).slice(0, at) + text + makeText(10).slice(at);
       expect(rule(withText('\0'))).toMatch(/NUL/);
       for (const half of ['\ud83e', '\udd89\ud83e']) expect(rule(withText(half))).toMatch(/surrogate/);
     }
@@ -48,7 +48,7 @@ describe.each(TEXTS)('%s', (_, rule, min, max, start) => {
 
 const UUID = '01234567-89ab-4def-8123-456789abcdef';
 const HEX = [...'0123456789abcdef'];
-const ofVersion = (version: string, variant: string) => `01234567-89ab-${version}def-${variant}123-456789abcdef`;
+const makeUuid = (version: string, variant: string) => `01234567-89ab-${version}def-${variant}123-456789abcdef`;
 const isKnown = (version: string, variant: string) => '12345678'.includes(version) && '89ab'.includes(variant);
 const uuids = HEX.flatMap((version) => HEX.map((variant) => [version, variant] as const));
 
@@ -66,13 +66,13 @@ const VALUES: readonly [what: string, rule: Rule, accepted: readonly string[], r
     'a UUID',
     uuidFault,
     [
-      ...uuids.flatMap(([version, variant]) => (isKnown(version, variant) ? ofVersion(version, variant) : [])),
+      ...uuids.flatMap(([version, variant]) => (isKnown(version, variant) ? makeUuid(version, variant) : [])),
       UUID.toUpperCase(),
       '00000000-0000-0000-0000-000000000000',
       'fFfFfFfF-FfFf-fFfF-FfFf-fFfFfFfFfFfF',
     ],
     [
-      ...uuids.flatMap(([version, variant]) => (isKnown(version, variant) ? [] : ofVersion(version, variant))),
+      ...uuids.flatMap(([version, variant]) => (isKnown(version, variant) ? [] : makeUuid(version, variant))),
       ...['', UUID.replaceAll('-', ''), `{${UUID}}`, `urn:uuid:${UUID}`, ` ${UUID}`, `${UUID}\n`, `${UUID}0`],
       ...[UUID.replace('a', 'g'), UUID.replace('0', '٠'), '00000000-0000-0000-0000-000000000001'],
     ],

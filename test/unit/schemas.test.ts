@@ -13,7 +13,7 @@ import { expectValid } from '../support/documented.ts';
 const [email, phone] = contactSchemas as [(typeof contactSchemas)[number], (typeof contactSchemas)[number]];
 const ASTRAL = '😀';
 const lengths = (...all: readonly number[]) =>
-  all.flatMap((length) => ['x', '1', ASTRAL].map((of) => of.repeat(length)));
+  all.flatMap((length) => ['x', '1', ASTRAL].map((character) => character.repeat(length)));
 const UUID = '0b4c1d6a-9d3e-4a53-8a5f-6f1f0f0d7c11';
 
 /** Texts at every bound and of every kind that a rule distinguishes. */

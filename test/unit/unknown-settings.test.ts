@@ -107,8 +107,8 @@ describe('a variable is refused or named in the log', () => {
 test.each(PROCESSES)('the $what accepts the settings of others, and those of hosting providers', (process) => {
   const own = listVariables(listSettings(process));
   const others = PROCESSES.flatMap((other) => listVariables(listSettings(other))).filter((name) => !own.includes(name));
-  const ofRedis = ['HOST', 'PORT', 'DB', 'USER', 'USERNAME', 'PASSWORD', 'TLS_URL', 'PUBLIC_URL', 'PRIVATE_URL'];
-  const provided = [...ofRedis.map((name) => `REDIS_${name}`), 'PORT', 'HOST', 'DATABASE_NAME', 'PUBLIC_KEY'];
+  const redisNames = ['HOST', 'PORT', 'DB', 'USER', 'USERNAME', 'PASSWORD', 'TLS_URL', 'PUBLIC_URL', 'PRIVATE_URL'];
+  const provided = [...redisNames.map((name) => `REDIS_${name}`), 'PORT', 'HOST', 'DATABASE_NAME', 'PUBLIC_KEY'];
   const env = Object.fromEntries([...others, ...provided].map((name) => [name, 'x']));
   expect(process.read(env)).toMatchObject({ ignored: [] });
 });

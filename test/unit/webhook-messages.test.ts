@@ -76,8 +76,8 @@ describe('the payload', () => {
       restoredToTime: '2026-11-24T01:55:00.000Z',
     });
     // A new field of a pull belongs in a payload, or concerns only the pull.
-    const ofPull = PullLeadChangesResponseSchema.fields.map(({ localName }) => localName);
-    expect(ofPull).toEqual(['changes', 'heldBack', ...Object.keys(restores)]);
+    const pullFields = PullLeadChangesResponseSchema.fields.map(({ localName }) => localName);
+    expect(pullFields).toEqual(['changes', 'heldBack', ...Object.keys(restores)]);
   });
 
   test('a full payload has the lead with its contact and enquiries', () => {

@@ -65,7 +65,7 @@ describe('an unknown property', () => {
     expect(Object.keys(fields)).toHaveLength(50);
   });
 
-  test('a name with half a surrogate pair leaves an error body that a strict parser reads', async () => {
+  test('a property name with half a surrogate pair gets an error body that strict parsers read', async () => {
     const text = await (await service.post(secret, bodyWith('"\\ud800":0,"\\udc00x":0'))).text();
     expect(text).not.toMatch(/\\ud[89a-f]/i);
     expect(Object.keys(JSON.parse(text).fields)).toEqual(['\ufffd', '\ufffdx']);
@@ -115,7 +115,7 @@ test('an Idempotency-Key in quotes is refused with advice to remove the quotes',
   expect(fields?.['Idempotency-Key']).toEqual([expect.stringContaining('leave the quotes out')]);
 });
 
-/** Parts of a creation: its lines or text, and the fields reported for it. The first is good, the second bad. */
+/** Variants of a part of a creation, each with the fields reported for it. The first is good, the second bad. */
 type Part<Value> = readonly (readonly [name: string, value: Value, fields: readonly string[]])[];
 
 const GOOD_KEY = `Idempotency-Key: ${UUID}`;
@@ -177,7 +177,7 @@ const BODIES: Part<string> = [
   }).map(([name, body]) => [name, withLength(body), ['body']] as const),
 ];
 
-/** Each fault alone, and together with the bad versions of the other parts. */
+/** Each fault alone, and together with a fault in each other part. */
 const CREATIONS = [KEYS, TYPES, BODIES].flatMap((part, at) =>
   part
     .slice(1)

@@ -49,7 +49,7 @@ test.concurrent.for([
   ['at an address that is not valid', 'POST /%zz', 400, `Content-Length: ${2 ** 40}`],
   ['with a wrong method', 'PUT /v1/integrations/leads', 405, `Content-Length: ${2 ** 40}`],
 ])(
-  'reading stops at a body that is not needed, and its client gets the response: %s',
+  'a body that is not needed is not read to its end, and its client gets the response: %s',
   async ([, head, status, framing], { onTestFinished }) => {
     const { hostname: host, port } = new URL(service.url);
     const socket = connect({ host, port: Number(port) });

@@ -24,7 +24,7 @@ const FAULTS = [
 type FaultName = (typeof FAULTS)[number]['name'];
 
 /**
- * Sends a request with exactly these faults; returns the response and the number of leads written.
+ * Sends a request with exactly these faults. Returns the response and the number of leads written.
  *
  * @param isKnown whether the gateway has seen the key while it was valid
  */
@@ -33,7 +33,7 @@ async function sendWith(
   ...names: readonly FaultName[]
 ): Promise<{ response: Response; written: number }> {
   const has = (name: FaultName) => names.includes(name);
-  // Authorized requests use up the quota, so this key may always list.
+  // The key may always list leads, because lists use up its quota.
   const { studioId, secret } = await aKeyWith(
     isKnown,
     has,
@@ -83,10 +83,10 @@ const createByRpc = (studioId: string, idempotencyKey: string, email: string) =>
     contact: { value: { case: 'email', value: email } },
   });
 
-/** Whether a fault arose after the last key check, on which a refusal by the quota relies. */
-const isOfKey = (name: FaultName) => ['revoked key', 'suspended studio', 'demoted issuer'].includes(name);
+/** Whether a fault arose after the gateway's last check of the key. A refusal by the quota relies on that check. */
+const isKeyFault = (name: FaultName) => ['revoked key', 'suspended studio', 'demoted issuer'].includes(name);
 
-/** Invalid reads, which a gateway could refuse by itself but must check after the key. */
+/** Invalid reads. A gateway could refuse them without the core, but must check the key first. */
 const INVALID_READS = ['?limit=0', '?cursor=!', '?limit=0&cursor=!', '/no-uuid'];
 
 const pairs = FAULTS.flatMap((first, index) =>
@@ -108,7 +108,7 @@ describe.each([
     { tags: ['7.order'] },
     async ({ first, second }) => {
       const { response, written } = await sendWith(isKnown, first.name, second.name);
-      const { status, code } = second.name === 'used up quota' && isOfKey(first.name) ? second : first;
+      const { status, code } = second.name === 'used up quota' && isKeyFault(first.name) ? second : first;
       await expectProblem(response, status, code);
       expect(written).toBe(0);
     },

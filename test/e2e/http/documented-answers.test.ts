@@ -24,7 +24,7 @@ import {
 const service = aService();
 const strict = aService({ gateway: { QUOTA_LIMIT: '1', QUOTA_WINDOW_SECONDS: '3600' } });
 const uncounted = aService({ gateway: { REDIS_URL: 'redis://127.0.0.1:1' } });
-/** Stands in for the core and understands no request. */
+/** A server in place of the core that understands no request. */
 const otherServer = createServer((_request, response) => response.writeHead(400).end('no such token'));
 beforeAll(async () => void (await once(otherServer.listen(0, '127.0.0.1'), 'listening')));
 afterAll(() => void otherServer.close());

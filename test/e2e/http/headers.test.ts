@@ -36,24 +36,24 @@ const raw = (request: string, header: string, headers: Headers) =>
     lines(request, header, ...Object.entries(headers).map(([name, value]) => `${name}: ${value}`), ''),
   );
 
-const UNFIT = ['', 'x'.repeat(129), 'two words', 'ü', '<script>', newKeySecret(), `id-${newCoreToken()}.1`];
+const INVALID_IDS = ['', 'x'.repeat(129), 'two words', 'ü', '<script>', newKeySecret(), `id-${newCoreToken()}.1`];
 
 test.each(ANSWERS)(
   'a valid X-Request-Id is returned in header and body, and others are replaced: %s',
   { tags: ['2.5.requestId', '7.request-id', '8.requestId'] },
   async (_, status, call) => {
     const returned = new Set<string>();
-    for (const id of ['a', 'Trace.Me_42-x', 'x'.repeat(128), undefined, ...UNFIT]) {
+    for (const id of ['a', 'Trace.Me_42-x', 'x'.repeat(128), undefined, ...INVALID_IDS]) {
       const response = await call(id === undefined ? {} : { 'x-request-id': id });
       expect(response.status).toBe(status);
       const given = response.headers.get('x-request-id') ?? '';
       expect(given).toMatch(/^[A-Za-z0-9._-]{1,128}$/);
-      expect(given === id).toBe(id !== undefined && !UNFIT.includes(id));
+      expect(given === id).toBe(id !== undefined && !INVALID_IDS.includes(id));
       returned.add(given);
       const text = await response.text();
       if (status >= 400 && text) expect(JSON.parse(text).requestId).toBe(given);
     }
-    expect(returned.size).toBe(UNFIT.length + 4);
+    expect(returned.size).toBe(INVALID_IDS.length + 4);
   },
 );
 

@@ -105,8 +105,8 @@ test.each([
 describe.each([
   ['a chunk size that is no number', 'Transfer-Encoding: chunked', 'zz\r\n{}\r\n0\r\n\r\n'],
   ['a chunk longer than its size', 'Transfer-Encoding: chunked', '1\r\n{}\r\n0\r\n\r\n'],
-  ['a malformed chunk behind a good one', 'Transfer-Encoding: chunked', '2\r\n{}\r\nzz\r\n'],
-  ['a line end missing behind a chunk', 'Transfer-Encoding: chunked', '2\r\n{}0\r\n\r\n'],
+  ['a malformed chunk after a good one', 'Transfer-Encoding: chunked', '2\r\n{}\r\nzz\r\n'],
+  ['a chunk without its line end', 'Transfer-Encoding: chunked', '2\r\n{}0\r\n\r\n'],
 ])('a body with %s', (_, framing, body) => {
   test.each(['in one packet', 'in two'])(
     'a bad body after a good head keeps the request id and the quota headers: %s',

@@ -7,14 +7,14 @@ import { expect, test } from 'vitest';
 import { DAY_MS } from '../../support/builders.ts';
 import { aCapture, aService, BOTH_SCOPES, expectProblem, LEADS } from '../../support/service.ts';
 
-/** Lower than a key's limit, so that another key's headers show what was counted. */
+/** The quota of a studio is lower than a key's, so the headers of another key show which requests were counted. */
 const STUDIO_LIMIT = 100;
 
 const service = aService({ gateway: { QUOTA_STUDIO_LIMIT: `${STUDIO_LIMIT}`, QUOTA_WINDOW_SECONDS: '3600' } });
 
 const BAD = { ...aCapture(), extra: 1 };
 
-/** Posts a creation; sends its body only after the gateway has admitted the request and `meanwhile` is done. */
+/** Posts a creation, whose body follows only after the gateway has admitted the request and `meanwhile` has ended. */
 async function postLate(secret: string, body: unknown, meanwhile: () => Promise<unknown>): Promise<Response> {
   const headers = {
     authorization: `Bearer ${secret}`,
@@ -47,13 +47,13 @@ const creation =
   };
 
 /**
- * Requests and their expected responses with a valid key, a revoked key, and a revoked key that the gateway knows. Other
- * faults are in check-order.test.ts.
+ * Requests and their expected responses with a valid key, a revoked key, and a revoked key that the gateway knows.
+ * check-order.test.ts tests other faults.
  */
 const REQUESTS: readonly (readonly [name: string, Send, valid: Answer, revoked: Answer, revokedKnown: Answer])[] = [
   ['no fault', creation(aCapture()), CREATED, REVOKED, REVOKED],
   ['bad body', creation(BAD), INVALID, REVOKED, REVOKED],
-  // The gateway admits the request with a valid key, which is revoked before the body arrives.
+  // The key is valid when the gateway admits the request, and revoked before the body arrives.
   ['late body', (secret, revoke) => postLate(secret, aCapture(), revoke), CREATED, REVOKED, REVOKED],
   // The core validated the key after the request arrived, so the gateway does not ask it again about a fault.
   ['late bad body', (secret, revoke) => postLate(secret, BAD, revoke), INVALID, INVALID, REVOKED],

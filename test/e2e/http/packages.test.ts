@@ -71,7 +71,7 @@ test.each(RECIPES)("a recipe's page and the archive have all of its files, as th
   );
   const archive = filesOfTgz(readFileSync(join(folder(), anArchive('recipes'))));
   const page = await readPage(path);
-  // By their paths in the archive, each with its source; the page of the outboxes is in the folder of the clients alone.
+  // Maps each path in the archive to its source. Only the clients' folder has the page of the outboxes.
   const own = files.split('\0').filter(Boolean);
   const expected = new Map(own.map((file) => [file.slice('examples/'.length), file]));
   if (path === 'recipes/rails') expected.set(`${path}/app/views/leads/page.html`, 'sdk/outbox/page.html');

@@ -21,7 +21,7 @@ const METRICS = {
   gateway: { GATEWAY_METRICS_ADDRESS: '127.0.0.1:0' },
 };
 
-/** Reads a list from one of this machine's addresses; returns the status. */
+/** Reads a list from one of this machine's addresses. Returns the status. */
 async function statusFrom(
   localAddress: string,
   service: Pick<Service, 'url'>,
@@ -33,7 +33,7 @@ async function statusFrom(
   return response.statusCode;
 }
 
-/** Keys whose requests count against no quota, with the status that a list gets. */
+/** Keys whose requests count against no quota, each with the status of a list. */
 const UNCOUNTED: readonly [string, number, (service: Service) => Promise<string>][] = [
   [
     'is revoked',
@@ -54,11 +54,11 @@ const UNCOUNTED: readonly [string, number, (service: Service) => Promise<string>
 /** More requests than may wait for the core before a gateway sheds load. */
 const FLOOD = 1100;
 
-/** Opens many connections from an address; the returned function reads a list on each and returns the statuses. */
+/** Opens many connections from an address. The returned function reads a list on each and returns the statuses. */
 async function connectionsFrom(localAddress: string, gateway: Pick<Service, 'url'>, count: number) {
   const { hostname, port } = new URL(gateway.url);
   const sockets: Socket[] = [];
-  // At most as many at a time as a port accepts.
+  // A port accepts only so many connections at a time.
   while (sockets.length < count) {
     const more = times(100, () => connect({ host: hostname, port: Number(port), localAddress }));
     await Promise.all(more.map((socket) => once(socket, 'connect')));
@@ -87,8 +87,8 @@ async function aGatewayBehindProxy({ coreUrl }: Service) {
 type SilencedGateway = Awaited<ReturnType<typeof aGatewayBehindProxy>>;
 
 /**
- * Sends groups of requests to a gateway, one group after the other, while its core is silent; returns their statuses. On a
- * busy machine the first may time out before the last arrive; then all of them are repeated at another gateway.
+ * Sends groups of requests to a gateway, one group after the other, while its core is silent. Returns their statuses. On a
+ * busy machine the first may time out before the last arrive. Then all of them are repeated at another gateway.
  */
 async function askWhileSilent(
   service: Service,
@@ -211,7 +211,7 @@ test.each<[string, number, (service: Service) => Promise<() => string>]>([
     };
     return [kind, status, repeated] as const satisfies [string, number, unknown];
   }),
-])('only refusals of an address with too many of them are delayed, when the key %s', async (_, status, keys) => {
+])('refusals are delayed only for an address that has too many, when the key %s', async (_, status, keys) => {
   const service = await aSeparateService();
   const [{ secret }, key] = [await service.aStudioWithKey(), await keys(service)];
   const measureDuration = async (call: () => Promise<unknown>) => {
@@ -255,7 +255,7 @@ describe('behind a balancer', () => {
       const statuses = await Promise.all(times(50, () => readStatus(service, newKeySecret(), client)));
       if (statuses.includes(429)) return;
     }
-    throw new Error('no key was refused unseen');
+    throw new Error('each key was looked up');
   };
 
   // @proves bounds-25

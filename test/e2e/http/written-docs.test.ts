@@ -149,7 +149,7 @@ describe('a page requested as Markdown', () => {
   ])('a page is sent as Markdown or HTML, whichever the Accept header prefers: %s', async (accept, type) => {
     const [page, answer] = [await get('/docs/limits', { accept: 'text/html' }), await get('/docs/limits', { accept })];
     expect(answer.headers.get('content-type')).toBe(`text/${type}; charset=utf-8`);
-    // Prevents a cache from mixing up the two forms.
+    // This header prevents caches from mixing up the two forms.
     expect(answer.headers.get('vary')).toBe('accept');
     expect(await answer.text()).toBe(await readText(type === 'html' ? '/docs/limits' : '/docs/limits.md'));
     expect(answer.headers.get('etag') === page.headers.get('etag')).toBe(type === 'html');
