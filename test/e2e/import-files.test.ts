@@ -28,7 +28,7 @@ async function aStudio() {
   await store.close();
   return {
     env,
-    /** Imports a file; returns its counts and the report for each line. */
+    /** Imports a file. Returns its counts and the report for each line. */
     async importing(name: string, text: string | Buffer, ...options: string[]) {
       const path = join(folder, name);
       writeFileSync(path, text);
@@ -105,7 +105,7 @@ const MALFORMED: readonly Malformed[] = [
     csv: `,,${name},quote@example.org,,,,,,,`,
   })),
   { title: 'too many cells', fault: /must have 13 cells.*has 14/, csv: ',,Ada,many@example.org,,,Met, Berlin,,,,,,' },
-  { title: 'empty cells too many', fault: /must have 13 cells.*has 15/, csv: ',,Ada,many@example.org,,,,,,,,,,,' },
+  { title: 'too many empty cells', fault: /must have 13 cells.*has 15/, csv: ',,Ada,many@example.org,,,,,,,,,,,' },
   { title: 'too few cells', fault: /must have 13 cells.*has 4/, csv: ',,Ada,few@example.org' },
 ];
 

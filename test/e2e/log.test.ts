@@ -187,19 +187,19 @@ describe('the settings in the log', () => {
     );
     const tls = { CORE_TLS_CERT_FILE: cert, CORE_TLS_KEY_FILE: key };
     const env = { CORE_CALLERS_FILE: callers, ...tls, CORE_TLS_CLIENT_CA_FILE: ca, DATABASE_URL: `sqlite:${ca}.db` };
-    const said = { tls: true, mutualTls: true, letsIn: ['1 callers of CORE_CALLERS_FILE'] };
-    expect(await startLine(run('src/main.ts', { env }))).toMatchObject(said);
+    const expected = { tls: true, mutualTls: true, letsIn: ['1 callers of CORE_CALLERS_FILE'] };
+    expect(await startLine(run('src/main.ts', { env }))).toMatchObject(expected);
   });
 
   test('a gateway logs at startup how it reaches its core and where it counts requests', async () => {
-    for (const [env, said] of [
+    for (const [env, expected] of [
       [{}, { limit: 600, windowSeconds: 60, tls: false, presents: [], countsIn: 'the memory of this process' }],
       [
         { CORE_TOKEN, CORE_URL: 'https://localhost:1', QUOTA_STUDIO_LIMIT: '9', REDIS_URL: 'redis://127.0.0.1:1' },
         { tls: true, presents: ['CORE_TOKEN'], studioLimit: 9, countsIn: expect.stringContaining('Redis') },
       ],
     ] as const)
-      expect(await startLine(run('gateway/main.ts', { env }))).toMatchObject(said);
+      expect(await startLine(run('gateway/main.ts', { env }))).toMatchObject(expected);
   });
 });
 

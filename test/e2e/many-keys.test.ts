@@ -9,7 +9,7 @@ import { readAddress, run, temporaryFolder } from '../tools/processes.ts';
 
 const REVOKED = 2300;
 
-/** A core whose studio has one live key and thousands of newer revoked ones. */
+/** Starts a core whose studio has one live key and thousands of newer revoked ones. */
 async function aCoreWithManyKeys() {
   const path = join(temporaryFolder(), 'leads.db');
   const DATABASE_URL = `sqlite:${path}`;
@@ -33,7 +33,7 @@ async function aCoreWithManyKeys() {
 // @proves hostile-2 bounds-57
 test('a studio with thousands of revoked keys lists its live keys first, then all page by page', async () => {
   const { apiKeys, studio, live, newest } = await aCoreWithManyKeys();
-  /** Returns all pages; 0 asks for the default size, as clients without paging do. */
+  /** Returns all pages. A size of 0 asks for the default, as clients without paging do. */
   const readPages = async (pageSize: number) => {
     const pages: string[][] = [];
     let pageToken = '';

@@ -89,7 +89,7 @@ describe('an orderly stop of the gateway', () => {
     }
 
     expect(await ends).toEqual([0, 0]);
-    // The first request without a response.
+    // The first request without a response was sent at the end of the drain.
     expect(sentAt - stoppedAt).toBeGreaterThan(10_200);
   });
 

@@ -76,7 +76,7 @@ const podPorts = (): PodPort[] =>
       })),
     );
 
-/** The labels with which Prometheus discovers a pod's port in a cluster. */
+/** Returns the labels with which Prometheus discovers a pod's port in a cluster. */
 const asFound = ({ app, phase, port }: PodPort) => ({
   __meta_kubernetes_namespace: 'staging',
   __meta_kubernetes_pod_name: `${app}-x`,

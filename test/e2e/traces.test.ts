@@ -33,14 +33,14 @@ function treeBelow(traceId: string, spanId: string): Tree {
   );
 }
 
-/** A trace that a caller has begun, sampled or not. */
+/** Returns a trace that a caller has begun, and the header that continues it. */
 function aTrace(isSampled = true) {
   const traceId = randomBytes(16).toString('hex');
   const spanId = randomBytes(8).toString('hex');
   return { traceId, spanId, headers: { traceparent: `00-${traceId}-${spanId}-${isSampled ? '01' : '00'}` } };
 }
 
-/** The spans of a creation, including those of the quota. */
+/** Returns the spans of a creation. @param counting the spans of the quota */
 const creation = (counting: Tree): Tree => ({
   'gateway: createLead': { ...counting, 'gateway: core CreateLead': { 'core: CreateLead': {} } },
 });

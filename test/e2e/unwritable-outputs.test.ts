@@ -59,7 +59,7 @@ const SPANS = 'lead_intake_spans_dropped_total';
 /** The standard output for each way, and what breaks it once the processes run. */
 const LOGS: Record<Way, () => { readonly stdout: 'pipe' | number; readonly begin?: (stdout: Socket) => void }> = {
   full: () => ({ stdout: openSync('/dev/full', 'w') }),
-  // Unread output only reaches the buffers of the system.
+  // Nothing reads this output, so it fills the buffers of the system.
   stalled: () => ({ stdout: 'pipe' }),
   dead: () => ({ stdout: 'pipe', begin: (stdout) => stdout.destroy() }),
 };
@@ -109,7 +109,7 @@ describeIf(existsSync('/dev/full'), 'outputs that accept no more data', 'run it 
       const gateway = await start(stdout, { OTEL_EXPORTER_OTLP_ENDPOINT: await RECEIVERS[way]() });
       if (gateway.stdout) begin?.(gateway.stdout);
 
-      for (const lost of [LINES, SPANS]) await lostBy(gateway, lost);
+      for (const lost of [LINES, SPANS]) await sendUntilLost(gateway, lost);
       METRICS[way](gateway);
       expect(await sendMany(gateway)).toEqual([404]);
       const series = () =>
@@ -123,7 +123,7 @@ describeIf(existsSync('/dev/full'), 'outputs that accept no more data', 'run it 
   );
 });
 
-/** Sends enough concurrent requests to fill the log; returns their statuses. */
+/** Sends enough concurrent requests to fill the log. Returns the statuses that occurred. */
 async function sendMany({ url }: Process): Promise<number[]> {
   const headers = { 'x-request-id': 'x'.repeat(128) };
   const send = async () => {
@@ -134,12 +134,12 @@ async function sendMany({ url }: Process): Promise<number[]> {
   return [...new Set(await Promise.all(times(200, send)))];
 }
 
-/** Sends requests until a metric counts something; each is served. */
-async function lostBy(gateway: Process, metric: string): Promise<void> {
+/** Sends requests until a metric of losses has counted one. Expects each request to be served. */
+async function sendUntilLost(gateway: Process, metric: string): Promise<void> {
   while (((await scrape(gateway.metrics)).get(metric) ?? 0) === 0) expect(await sendMany(gateway)).toEqual([404]);
 }
 
-/** Returns the lines of a log, each of which must be complete. */
+/** Parses the lines of a log. Each of them must be complete. */
 const splitLines = (log: string) =>
   log
     .split('\n')
@@ -156,7 +156,7 @@ const droppedIn = (lines: ReturnType<typeof splitLines>, msg: RegExp) =>
 // @proves crashes-14
 test('a log with a slow reader has complete lines, and one that counts the missing lines', async () => {
   const gateway = await start('pipe');
-  await lostBy(gateway, LINES);
+  await sendUntilLost(gateway, LINES);
   let log = '';
   gateway.stdout?.on('data', (chunk) => {
     log += chunk;
@@ -177,7 +177,7 @@ test('spans that a receiver rejects are counted, and logged once it accepts othe
   gateway.stdout?.on('data', (chunk) => {
     log += chunk;
   });
-  await lostBy(gateway, SPANS);
+  await sendUntilLost(gateway, SPANS);
   const refusals = () =>
     log.split('spans are dropped: their receiver does not accept them. Check OTEL_EXPORTER_OTLP_ENDPOINT').length - 1;
   await expect.poll(refusals).toBe(1);

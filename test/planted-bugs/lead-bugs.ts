@@ -28,7 +28,7 @@ export const LEAD_BUGS: readonly PlantedBug[] = [
   {
     name: 'an enquiry changes the lead',
     suite: 'test/e2e/http/one-open-lead.test.ts',
-    caughtBy: 'a refused enquiry is kept for the CRM unless the studio opts out, with the same response',
+    caughtBy: 'an enquiry is stored for the CRM unless the studio opts out, with the same response',
     isSeenOutside: true,
     patches: [
       {

@@ -9,7 +9,7 @@ interface Batch {
   fail(error: Error): void;
 }
 
-/** A batcher that answers each request with ten times itself. */
+/** Returns a batcher that answers each request with ten times itself, and its batches. */
 function controlledBatches(findName?: (request: number) => unknown) {
   const batches: Batch[] = [];
   const batcher = requestBatcher<number, number>((requests) => {

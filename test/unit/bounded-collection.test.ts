@@ -3,7 +3,7 @@ import { expect, test, vi } from 'vitest';
 import { boundedCollection, type Perform } from '../../src/store/mongo/collections.ts';
 import { expectNoTimerLeft } from '../support/own-timers.ts';
 
-/** No other timer of the process has this length. */
+/** The timeout of a command; milliseconds. No other timer of the process has this delay. */
 const MAX_MS = 4001;
 
 expectNoTimerLeft(MAX_MS);

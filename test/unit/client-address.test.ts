@@ -66,7 +66,7 @@ test.each([
 const WITHOUT_EFFECT: readonly [string, forwarded: string | undefined, peer: string, client: string, RegExp][] = [
   ['a name', 'unknown', '192.0.2.9', '192.0.2.9', /has no address/],
   ['nothing', '', '192.0.2.9', '192.0.2.9', /has no address/],
-  ['very much', 'x'.repeat(9000), '192.0.2.9', '192.0.2.9', /has no address/],
+  ['a very long text', 'x'.repeat(9000), '192.0.2.9', '192.0.2.9', /has no address/],
   ['an invalid port', '198.51.100.7:http', '192.0.2.9', '192.0.2.9', /has no address/],
   ['a name before another proxy', '198.51.100.7, _hidden, 10.0.0.5', '192.0.2.9', '10.0.0.5', /has no address/],
   ['no header', undefined, '192.0.2.9', '192.0.2.9', /sent no X-Forwarded-For/],

@@ -88,7 +88,7 @@ test('every field that a message has in the contract is sent', () => {
   const unsent = sent.flatMap(([{ name, fields }, message]) =>
     fields.filter((field) => !message || !isFieldSet(message, field)).map((field) => `${name}.${field.name}`),
   );
-  // Only erased leads have it.
+  // Only erased leads have a time of erasure.
   expect(unsent).toEqual(['Lead.erase_time']);
 });
 

@@ -15,7 +15,7 @@ import { anAuthority } from '../tools/certificates.ts';
 import { startProxy } from '../tools/tcp-proxy.ts';
 
 // @proves exchange-10 connect-3
-test('a call that comes as the core closes its idle connection uses another connection', async () => {
+test('a call made while the core closes its idle connection uses another connection', async () => {
   const { server, connections } = await aCore();
   const sessions = new CoreSessions(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);
   onTestFinished(() => sessions.abort());

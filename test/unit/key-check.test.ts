@@ -26,7 +26,7 @@ const EVENTS: { readonly [Kind in KeyEvent['kind']]: KeyEvent } = {
   problem: { kind: 'problem' },
 };
 
-/** By state and event: the next state and its actions. */
+/** The next state and the actions, by state and event. */
 const TABLE: Readonly<Record<string, readonly [keyof typeof STATES, ...string[]]>> = {
   'unread, remembered': ['remembered'],
   'unread, checked': ['checked'],

@@ -107,7 +107,7 @@ function requestsWithNewKeys(lookUps: KeyLookUps) {
 
 describe('keys that are new to a gateway', () => {
   // @proves bounds-25
-  test('no new key is refused because of others of its address, however slow the core is', async () => {
+  test('no new key is refused because of other keys of its address, however slow the core is', async () => {
     const { lookUps, asked } = lookUpsAtCore();
     const identify = requestsWithNewKeys(lookUps);
     const identified = times(700, identify);

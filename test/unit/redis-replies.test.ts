@@ -4,8 +4,8 @@ import { expect, onTestFinished, test } from 'vitest';
 import { QuotaUnavailable } from '../../gateway/admission/quota/quota-port.ts';
 import { createRedisQuota } from '../../gateway/admission/quota/redis-quota.ts';
 
-/** Answers every script with the same reply, and other commands like a Redis that is ready. */
-async function whatResemblesRedis(reply: string): Promise<string> {
+/** Starts a server that answers every script with the same reply, and other commands like a ready Redis. */
+async function aFakeRedis(reply: string): Promise<string> {
   const server = createServer((socket) => {
     let text = '';
     socket.on('data', (bytes) => {
@@ -42,7 +42,7 @@ test.each([
   ['an error', '-ERR unknown command\r\n'],
   ['another protocol', 'HTTP/1.1 400 Bad Request\r\n\r\n'],
 ])('a server that answers a count with %s cannot count', async (_, reply) => {
-  const quota = createRedisQuota(60, await whatResemblesRedis(reply), false);
+  const quota = createRedisQuota(60, await aFakeRedis(reply), false);
   onTestFinished(() => quota.close());
   await quota.firstAttempt;
   const limits = { key: 600, studio: undefined };
@@ -51,7 +51,7 @@ test.each([
 });
 
 test('the reply of the script is a valid count', async () => {
-  const quota = createRedisQuota(60, await whatResemblesRedis(array(1, 1, 600, 599, 60, 0, 1_800_000_000_000)), false);
+  const quota = createRedisQuota(60, await aFakeRedis(array(1, 1, 600, 599, 60, 0, 1_800_000_000_000)), false);
   onTestFinished(() => quota.close());
   await quota.firstAttempt;
   const limits = { key: 600, studio: undefined };

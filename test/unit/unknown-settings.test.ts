@@ -32,7 +32,7 @@ const PROCESSES: readonly Process[] = [
 ];
 
 /** Returns the faults of an environment, or the settings that a process logs as ignored. */
-function said({ read }: Process, env: Environment): string {
+function report({ read }: Process, env: Environment): string {
   try {
     return read(env).ignored.join();
   } catch (error) {
@@ -42,16 +42,16 @@ function said({ read }: Process, env: Environment): string {
 }
 
 /** Whether a variable is refused or named in the log. */
-const isSaid = (process: Process, name: string, value: string) => said(process, { [name]: value }).includes(name);
+const isReported = (process: Process, name: string, value: string) => report(process, { [name]: value }).includes(name);
 
 const listSettings = ({ parsers }: Process) => SETTING_NAMES.filter((name) => parsers[name]);
 
 const SETTINGS = PROCESSES.flatMap((process) => listSettings(process).map((name) => ({ ...process, process, name })));
 
-/** The variables from which a setting is read. */
+/** Returns the variables from which a setting is read. */
 const settingVariables = ({ name }: (typeof SETTINGS)[number]) => listVariables([name]);
 
-/** Names with a letter missing, added or changed after the first word, in lower case, or with other words. */
+/** Returns the name with a letter missing, added or changed after its first word, in lower case, and with other words. */
 function misspelt(name: string): string[] {
   const [first = '', ...others] = name.split('_');
   const rest = others.join('_');
@@ -69,7 +69,7 @@ const NAMES = new Set(SETTINGS.flatMap(settingVariables));
 describe('a variable is refused or named in the log', () => {
   test.each(SETTINGS)('a blank variable is refused or named in the log: $what, $name', (setting) => {
     for (const name of settingVariables(setting)) {
-      for (const blank of ['', ' ', '\t\n']) expect(isSaid(setting.process, name, blank), name).toBe(true);
+      for (const blank of ['', ' ', '\t\n']) expect(isReported(setting.process, name, blank), name).toBe(true);
     }
     if (findTraits(setting.name).protects) expect(() => setting.read({ [setting.name]: '' })).toThrow(SettingsError);
   });
@@ -81,7 +81,7 @@ describe('a variable is refused or named in the log', () => {
     expect(names.length).toBeGreaterThan(10);
     // The value is valid, so that only the name can be the reason.
     for (const name of names)
-      expect(said(setting.process, { [name]: '1' })).toBe(
+      expect(report(setting.process, { [name]: '1' })).toBe(
         `${name} is not a setting: docs/reference/settings.md has all names; correct it, or remove it`,
       );
   });
@@ -104,7 +104,7 @@ describe('a variable is refused or named in the log', () => {
   });
 });
 
-test.each(PROCESSES)('the $what accepts the settings of others, and those of hosting providers', (process) => {
+test.each(PROCESSES)('the $what accepts variables of other processes and of hosting providers', (process) => {
   const own = listVariables(listSettings(process));
   const others = PROCESSES.flatMap((other) => listVariables(listSettings(other))).filter((name) => !own.includes(name));
   const redisNames = ['HOST', 'PORT', 'DB', 'USER', 'USERNAME', 'PASSWORD', 'TLS_URL', 'PUBLIC_URL', 'PRIVATE_URL'];

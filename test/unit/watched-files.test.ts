@@ -11,7 +11,7 @@ import { temporaryFolder } from '../tools/processes.ts';
 /** Longer than two checks of the files; milliseconds. */
 const TWO_CHECKS_MS = 2500;
 
-/** Two watched files, the contents loaded from them, and what was logged. */
+/** Watches two files. Returns their paths, the contents loaded from them, and the lines that were logged. */
 function twoFiles() {
   const folder = temporaryFolder();
   const paths = [join(folder, 'a'), join(folder, 'b')] as const;
@@ -31,7 +31,7 @@ function twoFiles() {
 
 test('watched files written in two steps are loaded once, when they are complete', async () => {
   const { paths, loaded, lines } = twoFiles();
-  // Written more often than the files are checked, over several checks.
+  // The files are written more often than they are checked, for several checks.
   for (let step = 2; step < 22; step += 1) {
     writeFileSync(step % 2 === 0 ? paths[0] : paths[1], `${step}`);
     await sleep(200);

@@ -16,7 +16,7 @@ import {
 
 const service = aService({ gateway: { QUOTA_WINDOW_SECONDS: '3600' } });
 let studio: StudioWithKey;
-/** Keys that the gateway has seen as valid, and one with a used-up quota. */
+/** Keys that the gateway has seen as valid. The second one has used up its quota. */
 let known: StudioWithKey;
 let usedUp: StudioWithKey;
 beforeAll(async () => {
@@ -39,7 +39,7 @@ writeFileSync(callersFile, JSON.stringify({ callers: { gateway } }));
 test.each<[string, Record<string, string>?]>([
   ['is away'],
   ['refuses the token', { CORE_TOKEN: 'another token than that of the gateway' }],
-  ['has no such role for the caller', { CORE_CALLERS_FILE: callersFile }],
+  ['gives the gateway another role', { CORE_CALLERS_FILE: callersFile }],
 ])(
   'while the core %s, requests that need it get 503 and write nothing',
   { tags: ['7.integration_unavailable', '7.wait', '7.order', '7.unknown-outcome', '8.quota-headers', '10.health'] },

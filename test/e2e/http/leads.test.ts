@@ -19,7 +19,7 @@ import {
 
 const service = aService();
 
-/** Creates leads one after the other; returns their ids, newest first. */
+/** Creates leads one after the other. Returns their ids, newest first. */
 async function createLeads({ secret }: StudioWithKey, count: number): Promise<string[]> {
   const ids: string[] = [];
   while (ids.length < count) ids.unshift((await readLead(await service.post(secret, aCapture()), 201)).id);
@@ -140,7 +140,7 @@ test('a lead is read by its id in any spelling; a body, a media type and a key a
 test.each([
   ['a word', '/newest'],
   ['without hyphens', `/${randomUUID().replaceAll('-', '')}`],
-  ['with a line end behind', `/${randomUUID()}%0A`],
+  ['followed by a line end', `/${randomUUID()}%0A`],
   ['with a slash in percent-encoding', '/a%2Fb'],
   ['a name with a meaning', '/__proto__'],
   ['very long', `/${'a'.repeat(10_000)}`],

@@ -80,7 +80,7 @@ describe('a contact with an open lead', () => {
     expect(await service.countLeads(studioId)).toBe(3);
   });
 
-  test('a refused enquiry is kept for the CRM unless the studio opts out, with the same response', {
+  test('an enquiry is stored for the CRM unless the studio opts out, with the same response', {
     tags: ['4.1.enquiry'],
   }, async () => {
     const { secret, studioId } = await service.aStudioWithKey();

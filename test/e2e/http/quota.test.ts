@@ -90,7 +90,7 @@ describe('a refusal by the quota', () => {
   const brief = aService({ gateway: { QUOTA_LIMIT: '1', QUOTA_WINDOW_SECONDS: '3' } });
 
   // @proves quota-5 bounds-27
-  test("a request in a window's last second waits for the next window", { tags: ['7.1'] }, async () => {
+  test("a request in a window's last second waits, and counts in the next window", { tags: ['7.1'] }, async () => {
     const { secret } = await brief.aStudioWithKey();
     // On a slow machine a window may end between two requests.
     let refused = await brief.get(secret);
