@@ -51,7 +51,7 @@ export async function startHaproxy(gateways: readonly number[], cores: readonly 
     const stats = connect(socket).end('show stat\n');
     const [, ...rows] = (await text(stats)).trim().split('\n');
     const states = rows.map((each) => each.split(',')).filter((cells) => cells.includes(`127.0.0.1:${port}`));
-    // A server that is also in a backend without checks has a state there, too.
+    // In a backend without checks, the state of a server is always `no check`.
     return states.map((cells) => cells[STATE] ?? '').find((state) => state !== 'no check') ?? 'unknown';
   }
   return { apiUrl: `http://127.0.0.1:${apiPort}`, coreUrl: `http://127.0.0.1:${corePort}`, readState };

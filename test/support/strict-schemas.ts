@@ -7,7 +7,7 @@ interface Definition {
   readonly 'x-kubernetes-group-version-kind'?: readonly { group: string; version: string; kind: string }[];
 }
 
-/** Types that the document describes otherwise than the API accepts them. */
+/** Types for which the API accepts more than the document says. */
 const SPECIAL: Readonly<Record<string, object>> = {
   'io.k8s.apimachinery.pkg.util.intstr.IntOrString': { type: ['integer', 'string'] },
   'io.k8s.apimachinery.pkg.api.resource.Quantity': { type: ['number', 'string'] },
@@ -15,7 +15,7 @@ const SPECIAL: Readonly<Record<string, object>> = {
 
 /**
  * Writes a schema for each kind into a folder for kubeconform, from the OpenAPI document of Kubernetes. The schemas are
- * strict: an object has no other properties than listed ones.
+ * strict: an object may have only listed properties.
  *
  * @returns the pattern of the files for kubeconform
  */
