@@ -8,7 +8,7 @@ export const EDGE_BUGS: readonly PlantedBug[] = [
   {
     name: 'a core that refuses the gateway is an internal error to callers',
     suite: 'test/unit/core-problems.test.ts',
-    caughtBy: 'a call or an item that ends with Unauthenticated is integration_unavailable',
+    caughtBy: 'a call or an item that ends with Unauthenticated becomes integration_unavailable',
     patches: [
       {
         file: 'gateway/core/core-problems.ts',
