@@ -18,7 +18,7 @@ function quotedIn(cell: string): string[] {
 
 const FACTORS: Readonly<Record<string, number>> = { KiB: 1024, MiB: 1024 ** 2, s: 1000, ms: 1 };
 
-/** The named numbers of a bound with their documented values: bytes, milliseconds or a count. */
+/** Returns the named numbers of a bound with their documented values: bytes, milliseconds or a count. */
 const numbersIn = (bound: string) =>
   [...bound.matchAll(/`([A-Z_]+)` \(([\d,]+)(?: (\w+))?\)/g)].map(([, name = '', digits = '', unit]) => ({
     name,

@@ -8,7 +8,7 @@ import { aDatabase, backUp, beginBackup } from '../support/backups.ts';
 import { wrongWith } from '../support/doctor.ts';
 import { type RunningProcess, run, temporaryFolder } from '../tools/processes.ts';
 
-/** Large enough that writing it takes a while; megabytes. */
+/** The size of a database that takes a while to write; megabytes. */
 const LARGE_MB = 128;
 
 // @proves backups-2

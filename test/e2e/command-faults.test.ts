@@ -49,7 +49,7 @@ const ROWS: Readonly<Record<string, Row>> = {
   'studios put': { args: ['s1'] },
   'studios try-retention': { args: ['s1', '30'] },
   'studios empty': { args: ['trial'] },
-  // With --confirm it would wait.
+  // With --confirm the command would wait.
   'studios erase': { args: ['s1'], onlyReads: true },
   'studios get': { args: ['s1'] },
   'studios list': { args: [], statusWithoutReader: 0 },

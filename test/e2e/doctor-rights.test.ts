@@ -56,7 +56,7 @@ describeIf(isRoot && hasCommand('setpriv'), 'for a user with few rights', 'run i
   });
 });
 
-/** A database and secrets that the user owns, in folders of their own. */
+/** Creates a database and secrets that the user owns, in separate folders. */
 async function filesOfUser(): Promise<Files> {
   const folder = temporaryFolder();
   chmodSync(folder, 0o755);

@@ -7,7 +7,7 @@ import { newKeySecret } from '../../common/rules/key-secret.ts';
 import { aService, CORE_TOKEN, LEADS } from '../support/service.ts';
 import { readAddress, run, temporaryFolder } from '../tools/processes.ts';
 
-/** Settings of a core on a separate database. */
+/** Returns the settings of a core on a separate database. */
 const coreSettings = () => ({ DATABASE_URL: `sqlite:${join(temporaryFolder(), 'leads.db')}` });
 
 test('the health checks end with status 0 while a process serves, else with 1 and a reason', async () => {

@@ -8,7 +8,7 @@ import { times } from '../support/builders.ts';
 
 const SILENT = { GATEWAY_PORT: '0', LOG_LEVEL: 'silent', SHUTDOWN_DRAIN_MS: '0' };
 
-/** A core that implements only the health check, and counts the calls. */
+/** Starts a core that implements only the health check, and counts its calls. */
 async function aCountingCore() {
   let calls = 0;
   const server = createServer((request, response) => {

@@ -127,7 +127,7 @@ test.each(Object.entries(FIRST))(
         () => 'open',
         ({ code }) => code,
       );
-    // Long before the end of the drain.
+    // This is long before the end of the drain.
     await expect.poll(outcome, { timeout: 20_000 }).toBe('ECONNREFUSED');
     await answer(early);
   },

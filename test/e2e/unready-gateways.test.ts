@@ -12,7 +12,7 @@ import { aRedis, describeWithRedisServer, freePort } from '../tools/servers.ts';
 /** How long probes may take to notice a change on a busy machine; milliseconds. */
 const NOTICED_WITHIN_MS = 30_000;
 
-/** Two healthy gateways and a core behind the HAProxy of the guide. */
+/** Starts two healthy gateways and a core behind the HAProxy of the guide. */
 async function behindHaproxy(
   folder: string,
   settings: Readonly<Record<string, string>>,
@@ -90,7 +90,7 @@ describeWithHaproxy('behind HAProxy, while no gateway is ready,', () => {
       await expect.poll(create, { timeout: NOTICED_WITHIN_MS }).toBe(503);
       await service.untilAll(/^DOWN/);
       await service.untilAll(/^DOWN/, service.corePorts);
-      // Longer than a connection to the core lasts.
+      // This is longer than a connection to the core lasts.
       const until = performance.now() + 4000;
       while (performance.now() < until) {
         expect((await service.list()).status).toBe(200);

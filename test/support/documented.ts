@@ -115,7 +115,7 @@ export async function expectDocumentedAnswer(method: string, url: string, respon
   const { status, headers } = response;
   const body = (await response.clone().text()) || undefined;
   if (!operation) {
-    // Not an operation: an error that any path can return, or a page outside the API.
+    // The response is an error that any path can return, or a page outside the API.
     if (status >= 400 && body) expectValid('body', PROBLEM, JSON.parse(body));
     return;
   }

@@ -88,7 +88,7 @@ export function lines(...head: readonly string[]): string {
 /** A response as received. */
 export interface RawAnswer {
   readonly status: number;
-  /** By names in lower case; the values of a repeated name are joined. */
+  /** The headers by their names in lower case. The values of a repeated name are joined. */
   readonly headers: Readonly<Record<string, string>>;
   readonly body: Buffer;
 }

@@ -13,7 +13,7 @@ import {
 import { createConsumer } from '../../src/usecases/consumers.ts';
 import { setAsideLeadChanges, takeBackLeadChanges } from '../../src/usecases/set-aside.ts';
 
-/** A list that counts how often its elements are read. */
+/** Creates a list that counts how often its elements are read. */
 function countedList<Element>(length: number, element: Element) {
   const counted = { reads: 0, list: [] as readonly Element[] };
   counted.list = new Proxy(Array<Element>(length).fill(element), {

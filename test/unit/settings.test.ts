@@ -85,7 +85,7 @@ describe('a setting in a file', () => {
   test('an empty file is never an empty secret', () => {
     for (const contents of ['', ' \r\n']) {
       const env = { CORE_TOKEN_FILE: fileWith(contents) };
-      // Either a fault or unset, so that no service uses the empty text as its secret.
+      // The setting is at fault or unset, so no service uses the empty text as its secret.
       if (findFaults(env).length === 0) expect(readSettings(parsers, env).CORE_TOKEN).toBeUndefined();
     }
   });

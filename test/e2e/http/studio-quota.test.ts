@@ -33,7 +33,7 @@ const moreKeys = ({ apiKeys }: Service, { studioId, memberId }: StudioWithKey, c
     }),
   );
 
-/** The limit and the remaining requests in the headers of a response. */
+/** Returns the limit and the remaining requests in the headers of a response. */
 const quotaIn = ({ headers }: Response) => [
   Number(/^"default";q=(\d+);w=3600$/.exec(headers.get('ratelimit-policy') ?? '')?.[1]),
   Number(/^"default";r=(\d+);t=\d+$/.exec(headers.get('ratelimit') ?? '')?.[1]),

@@ -73,7 +73,7 @@ async function connectionsFrom(localAddress: string, gateway: Pick<Service, 'url
     });
 }
 
-/** A gateway with metrics whose core can be silenced. */
+/** Starts a gateway with metrics whose core can be silenced. */
 async function aGatewayBehindProxy({ coreUrl }: Service) {
   const { hostname, port } = new URL(coreUrl);
   const proxy = await startProxy(hostname, Number(port));
