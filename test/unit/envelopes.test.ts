@@ -50,7 +50,7 @@ test('a stream that is cut off or fails throws an error after the messages that 
   }
 });
 
-test('a stream is not read further while nobody takes its messages', async () => {
+test('a stream is not read further until its messages are taken', async () => {
   const stream = new PassThrough({ readableHighWaterMark: 10, writableHighWaterMark: 10 });
   const envelopes = readEnvelopes(stream, MAX_BYTES);
   const sent = times(100, (index) => toEnvelope(Buffer.from([index])));
