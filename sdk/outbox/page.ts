@@ -11,8 +11,8 @@ export interface OutboxPageOptions {
   /** A connection without an open transaction; of PostgreSQL a `Pool`. */
   readonly connection: Connection;
   /**
-   * A client whose key has the scope `leads.read`, or a function that creates it for each comparison: wrong settings then
-   * take nothing else away. Without it, the page cannot compare.
+   * A client whose key has the scope `leads.read`, or a function that creates one for each comparison, so that wrong settings
+   * break nothing else. Without a client, the page cannot compare.
    */
   readonly client?: LeadIntakeClient | (() => LeadIntakeClient) | undefined;
   /** Gets the errors that the page answers with 500, such as those of the database. Default: prints their messages to stderr. */
@@ -37,7 +37,7 @@ export interface PageResponse {
 
 /** A request of Node's own server, Express or Fastify (`request.raw`). */
 export interface NodeRequest extends PageRequest {
-  /** Whether something has read the body before, such as `express.json()`, which then has put it into `body`. */
+  /** Whether something has already read the body, such as `express.json()`, which then puts it into `body`. */
   readonly readableEnded: boolean;
   on(event: 'data', listener: (chunk: Uint8Array) => void): unknown;
   on(event: 'end' | 'close', listener: () => void): unknown;
@@ -57,17 +57,17 @@ export interface OutboxPage {
   handle(request: NodeRequest, response: NodeResponse): Promise<void>;
 }
 
-/** The maximum duration of a comparison, after which the page has to ask again; milliseconds. */
+/** The maximum duration of a comparison in one request; milliseconds. The next request continues it. */
 const COMPARING_MS = 20_000;
 
-/** The maximum size of a request's body, which is far below 1 KiB; bytes. */
+/** The maximum size of a request's body; bytes. The page's own are far below 1 KiB. */
 const MAX_BODY_BYTES = 64 * 1024;
 
-/** Captures that are nested more deeply are shown as unreadable, because parsers of other languages differ. */
+/** Captures that are nested more deeply are shown as unreadable, because the parsers of the languages differ. */
 const MAX_DEPTH = 100;
 
 const FAILED =
-  'The website has failed, perhaps because its database does not answer. Refresh in a minute; if it fails again, ask who runs the website.';
+  'The website has failed, perhaps because its database does not answer. Refresh in a minute; if it fails again, ask whoever runs the website.';
 
 /** A refused request, with the status of its response. */
 class Refusal extends Error {
@@ -87,7 +87,7 @@ export function createOutboxPage(options: OutboxPageOptions): OutboxPage {
     try {
       const method = request.method ?? 'GET';
       if (method === 'POST') await act(options, onError, parseBody(request));
-      else if (method !== 'GET' && method !== 'HEAD') throw new Refusal(405, 'The page knows GET and POST.');
+      else if (method !== 'GET' && method !== 'HEAD') throw new Refusal(405, 'The page accepts only GET and POST.');
       else if (!String(request.headers.accept).includes('application/json'))
         return { status: 200, headers: { ...HEADERS, 'Content-Type': 'text/html; charset=utf-8' }, body: PAGE };
       return json(200, await makeReport(options));
@@ -137,18 +137,18 @@ function bytesIn(request: NodeRequest): Promise<Uint8Array | null> {
 }
 
 function parseBody({ headers, body }: PageRequest): { action?: unknown; idempotencyKey?: unknown } {
-  // Before a page of another website sends either, a browser asks for permission (CORS), which nothing here gives.
+  // Before a browser lets another website's page send either, it asks for permission (CORS), which nothing here gives.
   if (!/^application\/json\b/i.test(String(headers['content-type'])))
     throw new Refusal(415, 'The request must have the type application/json.');
   if (String(headers['x-outbox-page']).trim() !== '1')
-    throw new Refusal(403, 'The request is not of the page: it must have the header X-Outbox-Page: 1.');
+    throw new Refusal(403, 'The request is not from the page: it must have the header X-Outbox-Page: 1.');
   const bytes = typeof body === 'string' ? new TextEncoder().encode(body) : body;
   if (!(bytes instanceof Uint8Array)) return Object(body);
   if (bytes.length > MAX_BODY_BYTES) throw new Refusal(413, 'The request is longer than 64 KiB.');
   try {
     return Object(JSON.parse(new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes)));
   } catch {
-    throw new Refusal(400, 'The request has no JSON.');
+    throw new Refusal(400, 'The request is not JSON.');
   }
 }
 
@@ -177,7 +177,10 @@ function madeBy(
     return client();
   } catch (error) {
     onError(error);
-    throw new Refusal(409, 'The API key or the address of the service is not set up right: tell who runs the website.');
+    throw new Refusal(
+      409,
+      'The API key or the address of the service is not set up correctly: tell whoever runs the website.',
+    );
   }
 }
 
@@ -199,7 +202,7 @@ async function makeReport({ outbox, connection, client }: OutboxPageOptions): Pr
   };
 }
 
-/** Whether each language gives the value as the same JSON. */
+/** Whether all languages render the value as the same JSON. */
 function isPortable(value: unknown, depth = 0): boolean {
   if (typeof value === 'string') return !LONE_SURROGATE.test(value);
   if (typeof value === 'number') return Number.isFinite(value);

@@ -17,7 +17,7 @@ const service = aServedService();
 const HOSTILE = '<img src=x onerror="document.title=1"><script>document.title = 2</script>';
 const NOWHERE = { type: 'email', value: 'nowhere' } as const;
 
-/** A website that serves the page of its outbox at an address that has a prefix and a query. Its database is in memory. */
+/** Starts a website that serves the page of its outbox at an address with a prefix and a query. Its database is in memory. */
 async function aWebsite() {
   const { secret, studioId } = await service.aStudioWithKey();
   const client = createLeadIntakeClient({ baseUrl: service.url, apiKey: secret });
@@ -55,11 +55,11 @@ async function aWebsite() {
 }
 
 const section = (page: Page, name: string) => page.getByRole('region', { name });
-const needy = (page: Page) => section(page, 'What needs somebody');
+const needy = (page: Page) => section(page, 'Leads that need attention');
 const message = (page: Page) => page.getByRole('status');
 
 // @proves bounds-222
-test('a comparison by the page ends after 20 seconds, to be gone on with', async () => {
+test('a comparison by the page ends after 20 seconds, and the next one continues it', async () => {
   const outbox = createOutbox({ table: 'leads' });
   const limits: unknown[] = [];
   const client = createLeadIntakeClient({ baseUrl: service.url, apiKey: (await service.aStudioWithKey()).secret });
@@ -113,8 +113,8 @@ describeWithChromium('the page of an outbox, in a browser', (open) => {
   test('says in words when there is nothing to do', async () => {
     const { url } = await aWebsite();
     const page = await open(url);
-    await needy(page).getByText('Nothing. No lead needs somebody.').waitFor();
-    await section(page, 'What waits').getByText('Nothing. Every lead was sent, or needs somebody.').waitFor();
+    await needy(page).getByText('Nothing. No lead needs attention.').waitFor();
+    await section(page, 'Waiting leads').getByText('Nothing. Every lead was sent, or needs attention.').waitFor();
     await section(page, 'Has everything arrived?').getByText('Nothing was compared yet.').waitFor();
     expect(await message(page).textContent()).toBe('');
   });
@@ -144,8 +144,8 @@ describeWithChromium('the page of an outbox, in a browser', (open) => {
 
     await page.getByRole('button', { name: 'Send again: Mary' }).click();
     await message(page).getByText('It will be sent again: Mary').waitFor();
-    await section(page, 'What waits').getByText('1 lead waits to be sent').waitFor();
-    await section(page, 'What waits').getByText('1: Next to be sent.').waitFor();
+    await section(page, 'Waiting leads').getByText('1 lead waits to be sent').waitFor();
+    await section(page, 'Waiting leads').getByText('1: To be sent next.').waitFor();
     expect(await needy(page).getByRole('heading', { name: 'Mary' }).count()).toBe(0);
 
     const discard = page.getByRole('button', { name: `Discard: ${HOSTILE}` });
@@ -176,7 +176,7 @@ describeWithChromium('the page of an outbox, in a browser', (open) => {
   });
 
   // @proves page-3
-  test('compares, goes on where it stopped, and shows what differs', async () => {
+  test('compares, continues where it stopped, and shows what differs', async () => {
     const website = await aWebsite();
     website.add('Grace', undefined, { type: 'email', value: 'grace@example.org' });
     await website.deliver();
@@ -191,12 +191,12 @@ describeWithChromium('the page of an outbox, in a browser', (open) => {
     await service.eraseLead(website.studioId, lead?.id ?? '');
     await page.getByRole('button', { name: 'Refresh' }).click();
     website.key('unknown');
-    await page.getByRole('button', { name: 'Go on' }).click();
+    await page.getByRole('button', { name: 'Continue' }).click();
     await message(page)
-      .getByText('Not finished. The API key is not valid any more. Tell who runs the website.')
+      .getByText('Not finished. The API key is no longer valid. Tell whoever runs the website.')
       .waitFor();
     website.key('right');
-    await page.getByRole('button', { name: 'Go on' }).click();
+    await page.getByRole('button', { name: 'Continue' }).click();
     await page.getByRole('button', { name: 'Compare' }).waitFor();
     website.database.exec('DELETE FROM leads_memo');
     await page.getByRole('button', { name: 'Compare' }).click();
@@ -216,7 +216,7 @@ describeWithChromium('the page of an outbox, in a browser', (open) => {
       website.database.exec(`UPDATE leads SET ${change} WHERE idempotency_key = '${key}'`);
     change(website.add('Ahead'), "created_at = created_at + 90000000, reason = 'no answer: refused'");
     const page = await open(website.url);
-    await needy(page).getByText('1 lead needs somebody.', { exact: true }).waitFor();
+    await needy(page).getByText('1 lead needs attention.', { exact: true }).waitFor();
     await needy(page).getByText('The clock of the website was wrong when it was stored').waitFor();
     change(website.add('Key'), "reason = '401 integration_key_invalid: no (request 1)'");
     change(website.add('Again'), 'attempts = 1, created_at = 1');
@@ -228,7 +228,7 @@ describeWithChromium('the page of an outbox, in a browser', (open) => {
       change(website.add(state), `state = '${state}', reason = '${state.split('_')[0]}: why', capture = '${odd}'`);
     }
     await page.getByRole('button', { name: 'Refresh' }).click();
-    await needy(page).getByText('The API key is not valid any more. Tell who runs the website.').waitFor();
+    await needy(page).getByText('The API key is no longer valid. Tell whoever runs the website.').waitFor();
     await needy(page).getByText('Reason: 401 integration_key_invalid: no (request 1)').waitFor();
     await needy(page).getByText('It waits to be tried again.').waitFor();
     await needy(page).getByText('This contact has an open lead.').waitFor();
@@ -256,13 +256,13 @@ describeWithChromium('the page of an outbox, in a browser', (open) => {
     await again.waitFor();
     website.database.exec(`UPDATE leads SET state = 'delivered', capture = NULL WHERE idempotency_key = '${key}'`);
     await again.click();
-    await message(page).getByText('This lead has been sent meanwhile, or somebody has discarded it.').waitFor();
-    await needy(page).getByText('Nothing. No lead needs somebody.').waitFor();
+    await message(page).getByText('Meanwhile this lead was sent, or somebody discarded it.').waitFor();
+    await needy(page).getByText('Nothing. No lead needs attention.').waitFor();
     const shown = needy(page);
     for (const [status, words] of [
       [503, /^The website has failed \(503\), .* What you see is as of \d\d:\d\d( [AP]M)?\.$/],
       [0, /^The website does not answer\. .* What you see is as of /],
-      [403, 'You are not signed in any more, or may not use this page.'],
+      [403, 'You are no longer signed in, or may not use this page.'],
     ] as const) {
       website.fail(status);
       await page.getByRole('button', { name: 'Refresh' }).click();
@@ -271,7 +271,7 @@ describeWithChromium('the page of an outbox, in a browser', (open) => {
     }
     website.fail(undefined);
     await page.getByRole('button', { name: 'Refresh' }).click();
-    await needy(page).getByText('Nothing. No lead needs somebody.').waitFor();
+    await needy(page).getByText('Nothing. No lead needs attention.').waitFor();
   });
 
   // @proves page-3

@@ -238,7 +238,7 @@ export function testPage(
     const get = makeRequest('GET', ACCEPTS_JSON);
     const { result } = await website.run('page', { requests: [compare, get], lazily: true }, { apiKey: 'a wrong key' });
     const [refused, report] = result.responses as Response[];
-    expect(refused).toMatchObject({ status: 409, body: expect.stringContaining('tell who runs the website.') });
+    expect(refused).toMatchObject({ status: 409, body: expect.stringContaining('tell whoever runs the website.') });
     expect(reportIn(report as Response)).toMatchObject({ mayCompare: true, waiting: { count: 1 } });
     expect(reportIn(await ask(website, compare, { lazily: true }))).toMatchObject({ comparison: { isComplete: true } });
     await website.database.run(`ALTER TABLE ${TABLE} RENAME COLUMN reason TO cause`);

@@ -13,20 +13,20 @@ use LeadIntake\Outbox\Internal\PageHtml;
  */
 final class OutboxPage
 {
-    /** The maximum duration of a comparison, after which the page has to ask again. */
+    /** The maximum duration of a comparison in one request. The next request continues it. */
     private const COMPARING_SECONDS = 20;
 
-    /** The maximum size of a request's body, which is far below 1 KiB. */
+    /** The maximum size of a request's body. The page's own are far below 1 KiB. */
     private const MAX_BODY_BYTES = 65_536;
 
     private const FAILED = 'The website has failed, perhaps because its database does not answer. Refresh in a minute; if it fails'
-        . ' again, ask who runs the website.';
+        . ' again, ask whoever runs the website.';
 
-    private const NOT_SET_UP = 'The API key or the address of the service is not set up right: tell who runs the website.';
+    private const NOT_SET_UP = 'The API key or the address of the service is not set up correctly: tell whoever runs the website.';
 
     /**
      * @param LeadIntakeClient|(\Closure(): LeadIntakeClient)|null $client one whose key has the scope `leads.read`, or a function
-     *     that creates it for each comparison: wrong settings then take nothing else away. Without it, the page cannot compare
+     *     that creates one for each comparison, so that wrong settings break nothing else. Without a client, the page cannot compare
      * @param ?\Closure(\Throwable): void $onError gets the exceptions that the page answers with 500, such as those of the
      *     database; default: error_log() gets their messages
      */
@@ -49,7 +49,7 @@ final class OutboxPage
         try {
             return match (true) {
                 $method === 'POST' => $this->act($headers, $body),
-                $method !== 'GET' && $method !== 'HEAD' => self::refusal(405, 'The page knows GET and POST.'),
+                $method !== 'GET' && $method !== 'HEAD' => self::refusal(405, 'The page accepts only GET and POST.'),
                 str_contains($headers['accept'] ?? '', 'application/json') => $this->report(),
                 default => self::response(200, 'text/html; charset=utf-8', PageHtml::PAGE),
             };
@@ -64,19 +64,19 @@ final class OutboxPage
     /** @param array<string, string> $headers */
     private function act(array $headers, #[\SensitiveParameter] string $body): PageResponse
     {
-        // Before a page of another website sends either, a browser asks for permission (CORS), which nothing here gives.
+        // Before a browser lets another website's page send either, it asks for permission (CORS), which nothing here gives.
         if (!preg_match('~^application/json\b~i', $headers['content-type'] ?? '')) {
             return self::refusal(415, 'The request must have the type application/json.');
         }
         if (trim($headers['x-outbox-page'] ?? '') !== '1') {
-            return self::refusal(403, 'The request is not of the page: it must have the header X-Outbox-Page: 1.');
+            return self::refusal(403, 'The request is not from the page: it must have the header X-Outbox-Page: 1.');
         }
         if (strlen($body) > self::MAX_BODY_BYTES) {
             return self::refusal(413, 'The request is longer than 64 KiB.');
         }
         $request = json_decode($body, true);
         if (json_last_error() !== JSON_ERROR_NONE) {
-            return self::refusal(400, 'The request has no JSON.');
+            return self::refusal(400, 'The request is not JSON.');
         }
         ['action' => $action, 'idempotencyKey' => $key] = (array) $request + ['action' => null, 'idempotencyKey' => null];
         if ($action === 'compare') {

@@ -11,14 +11,14 @@ class LeadsController < ApplicationController
     "X-Robots-Tag" => "noindex"
   }.freeze
 
-  # The header and JSON replace a token: before a page of another website sends either, a browser asks for permission (CORS), which nothing
-  # here gives.
+  # The header and JSON replace a token: before a browser lets another website's page send either, it asks for permission (CORS), which
+  # nothing here gives.
   skip_forgery_protection
   before_action { response.headers.merge!(HEADERS) }
   before_action :require_password
   rescue_from ActiveRecord::ActiveRecordError do |error|
     logger.error("The page of the leads has failed: #{error.class}")
-    render json: { error: "The website's database does not answer. Refresh in a minute; if it fails again, ask who runs the website." }, status: 500
+    render json: { error: "The website's database does not answer. Refresh in a minute; if it fails again, ask whoever runs the website." }, status: 500
   end
 
   def page
@@ -45,7 +45,7 @@ class LeadsController < ApplicationController
   # Returns a status and the fault; nil: it is done.
   def act
     return [415, "The request must have the type application/json."] unless request.media_type == "application/json"
-    return [403, "The request is not of the page: it must have the header X-Outbox-Page: 1."] unless request.headers["X-Outbox-Page"].to_s.strip == "1"
+    return [403, "The request is not from the page: it must have the header X-Outbox-Page: 1."] unless request.headers["X-Outbox-Page"].to_s.strip == "1"
 
     action, key = JSON.parse(request.raw_post).to_h.values_at("action", "idempotencyKey")
     return [409, "This website cannot compare."] if action == "compare"
@@ -56,7 +56,7 @@ class LeadsController < ApplicationController
 
     [409, action == "retry" && lead&.capture ? "The service has this lead already: read it, then discard it." : "There is no lead with data that has the key #{key}."]
   rescue JSON::ParserError, TypeError, NoMethodError
-    [400, "The request has no JSON of the page."]
+    [400, "The request is not JSON of the page."]
   end
 
   def report

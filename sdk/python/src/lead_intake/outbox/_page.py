@@ -18,20 +18,20 @@ from ._page_html import HEADERS, PAGE
 from ._stored import LONE_SURROGATE
 from .errors import OutboxError
 
-#: The maximum duration of a comparison, after which the page has to ask again.
+#: The maximum duration of a comparison in one request. The next request continues it.
 _COMPARING_SECONDS = 20
 
-#: The maximum size of a request's body, which is far below 1 KiB.
+#: The maximum size of a request's body; bytes. The page's own are far below 1 KiB.
 _MAX_BODY_BYTES = 65_536
 
-#: Captures that are nested more deeply are shown as unreadable, because parsers of other languages differ.
+#: Captures that are nested more deeply are shown as unreadable, because the parsers of the languages differ.
 _MAX_DEPTH = 100
 
 _FAILED = (
-    "The website has failed, perhaps because its database does not answer. Refresh in a minute; if it fails again, ask who"
-    " runs the website."
+    "The website has failed, perhaps because its database does not answer. Refresh in a minute; if it fails again, ask"
+    " whoever runs the website."
 )
-_NOT_SET_UP = "The API key or the address of the service is not set up right: tell who runs the website."
+_NOT_SET_UP = "The API key or the address of the service is not set up correctly: tell whoever runs the website."
 
 #: Not every database can look for a key with these.
 _NO_KEY = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
@@ -57,8 +57,8 @@ class OutboxPage:
         self, outbox: Outbox, client: LeadIntakeClient | Callable[[], LeadIntakeClient] | None = None
     ) -> None:
         """
-        :param client: a client whose key has the scope ``leads.read``, or a function that creates it for each comparison:
-            wrong settings then take nothing else away. Without it, the page cannot compare.
+        :param client: a client whose key has the scope ``leads.read``, or a function that creates one for each
+            comparison, so that wrong settings break nothing else. Without a client, the page cannot compare.
         """
         self._outbox = outbox
         self._client = client
@@ -76,7 +76,7 @@ class OutboxPage:
             if method == "POST":
                 self._act(_body_of(named, body))
             elif method not in ("GET", "HEAD"):
-                raise _Refusal(405, "The page knows GET and POST.")
+                raise _Refusal(405, "The page accepts only GET and POST.")
             elif "application/json" not in named.get("accept", ""):
                 return PageResponse(200, {**HEADERS, "Content-Type": "text/html; charset=utf-8"}, PAGE)
             return _json(200, self._report())
@@ -134,17 +134,17 @@ class _Refusal(Exception):
 
 
 def _body_of(headers: Mapping[str, str], body: str | bytes) -> dict[str, Any]:
-    # Before a page of another website sends either, a browser asks for permission (CORS), which nothing here gives.
+    # Before a browser lets another website's page send either, it asks for permission (CORS), which nothing here gives.
     if not re.match(r"application/json\b", headers.get("content-type", ""), re.IGNORECASE):
         raise _Refusal(415, "The request must have the type application/json.")
     if headers.get("x-outbox-page", "").strip() != "1":
-        raise _Refusal(403, "The request is not of the page: it must have the header X-Outbox-Page: 1.")
+        raise _Refusal(403, "The request is not from the page: it must have the header X-Outbox-Page: 1.")
     if len(body if isinstance(body, bytes) else body.encode(errors="replace")) > _MAX_BODY_BYTES:
         raise _Refusal(413, "The request is longer than 64 KiB.")
     try:
         request = json.loads(body.decode() if isinstance(body, bytes) else body)
     except (ValueError, RecursionError):
-        raise _Refusal(400, "The request has no JSON.") from None
+        raise _Refusal(400, "The request is not JSON.") from None
     return request if isinstance(request, dict) else {}
 
 
@@ -153,7 +153,7 @@ def _json(status: int, body: dict[str, Any]) -> PageResponse:
 
 
 def _is_portable(value: object, depth: int = 0) -> bool:
-    """Whether each language gives the value as the same JSON."""
+    """Whether all languages render the value as the same JSON."""
     if isinstance(value, str):
         return not LONE_SURROGATE.search(value)
     if isinstance(value, (int, float)):

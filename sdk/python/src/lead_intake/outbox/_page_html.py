@@ -6,7 +6,7 @@ Generated from sdk/outbox/page.html by sdk/generate-outbox-page.ts. Do not edit.
 HEADERS = {
     "Allow": "GET, HEAD, POST",
     "Cache-Control": "no-store",
-    "Content-Security-Policy": "default-src 'none'; script-src 'sha256-iWOkbDsztFZRtG8BvV8dHGPjPFTXTKbsxDJHWXSHevM='; style-src 'sha256-hbQwCyr5VHYZTU5s3YzeVUOcSVLNuoL4t6qrV0uKv44='; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "Content-Security-Policy": "default-src 'none'; script-src 'sha256-VAsSTcKvq1VGYsdrBmTmR43Qsya4sultacHlyQfwMvc='; style-src 'sha256-hbQwCyr5VHYZTU5s3YzeVUOcSVLNuoL4t6qrV0uKv44='; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
     "Referrer-Policy": "no-referrer",
     "X-Content-Type-Options": "nosniff",
     "X-Robots-Tag": "noindex",
@@ -56,11 +56,11 @@ dialog::backdrop { background: rgb(0 0 0 / .5); }
   <noscript><p>This page needs JavaScript.</p></noscript>
   <div id="report" hidden>
     <section aria-labelledby="need">
-      <h2 id="need" tabindex="-1">What needs somebody</h2>
+      <h2 id="need" tabindex="-1">Leads that need attention</h2>
       <div id="entries"></div>
     </section>
     <section aria-labelledby="waits">
-      <h2 id="waits">What waits</h2>
+      <h2 id="waits">Waiting leads</h2>
       <div id="waiting"></div>
     </section>
     <section aria-labelledby="arrived">
@@ -79,31 +79,31 @@ dialog::backdrop { background: rgb(0 0 0 / .5); }
 const $ = (id) => document.getElementById(id);
 const LABELS = new Map([['contact', 'Contact'], ['note', 'Message'], ['sourceId', 'Source']]);
 const STATES = { refused: 'Refused', waiting: 'Waiting', already_open: 'Already open', delivered: 'Delivered' };
-// By their beginnings. The text of a reason itself is for whoever runs the website.
+// Sentences by the beginnings of reasons. The text of a reason itself is for whoever runs the website.
 const REASONS = Object.entries({
   '400 ': 'The service does not accept the data.',
-  '401 ': 'The API key is not valid any more. Tell who runs the website.',
-  '402 ': 'The studio has to look after its contract with the service. Tell who runs the website.',
-  '403 ': 'The API key may not do this. Tell who runs the website.',
-  '404 ': 'The address of the service may be wrong. Tell who runs the website.',
-  '405 ': 'The address of the service may be wrong. Tell who runs the website.',
-  '409 ': 'The service does not accept the lead, because it knows its key.',
-  '429 ': 'The service has had too many requests, and asks to wait.',
-  '503 ': 'The service is not available for a while.',
-  wait: 'Something on the way to the service asks to wait.',
+  '401 ': 'The API key is no longer valid. Tell whoever runs the website.',
+  '402 ': 'The access of the studio to the service is suspended. Tell whoever runs the website.',
+  '403 ': 'The API key may not do this. Tell whoever runs the website.',
+  '404 ': 'The address of the service may be wrong. Tell whoever runs the website.',
+  '405 ': 'The address of the service may be wrong. Tell whoever runs the website.',
+  '409 ': 'The service does not accept the lead, because its key was used before.',
+  '429 ': 'The service has had too many requests, and asks for a pause.',
+  '503 ': 'The service is temporarily unavailable.',
+  wait: 'Something between this website and the service asks for a pause.',
   'no answer': 'The service does not answer.',
   already: 'This contact has an open lead.',
   replayed: 'The service has answered with an earlier lead.',
   unreadable: 'The data in the table cannot be read.',
-  'half of the quota': 'The rest of the requests of this minute is for new leads.',
-  'the time is over': 'It takes longer than one go.',
-  'not tried yet': 'Next to be sent.',
+  'half of the quota': 'The remaining requests of this minute are for new leads.',
+  'the time is over': 'It takes several rounds.',
+  'not tried yet': 'To be sent next.',
 });
 const UNREADABLE = 'Data that cannot be read';
 let report;
 let shownAt;
 
-// A text of a visitor is only ever the text of an element.
+// A visitor's text only ever becomes the text of an element, never HTML.
 function make(tag, text, more = {}, ...children) {
   const element = Object.assign(document.createElement(tag), { textContent: text }, more);
   element.append(...children);
@@ -117,7 +117,7 @@ const toName = ({ idempotencyKey, capture }) => (capture ? toText(capture.displa
 
 const findSentence = (reason) => REASONS.find(([start]) => reason.startsWith(start))?.[1] ?? '';
 
-/** Returns what erasing a lead does; its worker may be sending it just now. */
+/** Says what erasing a lead does. A worker may be sending it just now. */
 function whatFollows({ state }) {
   if (state === 'waiting') return 'Its data is erased from this website, and it is not sent again. An attempt in flight may still arrive.';
   if (state === 'refused') return 'Its data is erased from this website, and it is not sent again. Nobody can bring it back.';
@@ -125,16 +125,16 @@ function whatFollows({ state }) {
 }
 
 function whatToDo({ state, reason, capture, createdAt }) {
-  if (capture === null) return 'What the visitor wrote cannot be read from the table. Ask who runs the website, before you discard it.';
-  if (state === 'refused') return 'The service refuses it, for the reason below. Send it again when that is corrected, or discard it.';
+  if (capture === null) return 'What the visitor wrote cannot be read from the table. Ask whoever runs the website, before you discard it.';
+  if (state === 'refused') return 'The service refused it, for the reason below. Send it again once that is corrected, or discard it.';
   if (state === 'already_open')
-    return 'This contact had an open lead. Whether the studio has got this message is not known: read it, then erase it.';
-  if (state === 'delivered') return 'The service answered with an earlier lead, so nobody may have got this one: read it, then erase it.';
+    return 'This contact had an open lead. The studio may not have got this message: read it, then erase it.';
+  if (state === 'delivered') return 'The service answered with an earlier lead, so perhaps nobody got this one: read it, then erase it.';
   if (/^40[1-5] /.test(reason ?? ''))
-    return 'It waits until somebody corrects the API key, the studio or the address of the service. Then it is sent by itself.';
+    return 'It waits until somebody corrects the API key, the studio or the address of the service. Then it is sent automatically.';
   if (new Date(createdAt) > new Date())
-    return 'The clock of the website was wrong when it was stored: tell who runs the website. It is sent by itself.';
-  return 'It has waited for more than a day. It is sent by itself when the reason is gone.';
+    return 'The clock of the website was wrong when it was stored: tell whoever runs the website. It is sent automatically.';
+  return 'It has waited for more than a day. It is sent automatically when the cause is gone.';
 }
 
 function makeArticle(entry) {
@@ -167,22 +167,22 @@ function makeArticle(entry) {
 function show() {
   const { needsAttention: { count, entries }, waiting, comparison, mayCompare } = report;
   $('entries').replaceChildren(
-    make('p', count === 0 ? 'Nothing. No lead needs somebody.' : count === 1 ? '1 lead needs somebody.' : `${count} leads need somebody, oldest first.`),
+    make('p', count === 0 ? 'Nothing. No lead needs attention.' : count === 1 ? '1 lead needs attention.' : `${count} leads need attention, oldest first.`),
     ...entries.map(makeArticle),
-    ...(count > entries.length ? [make('p', `These are the oldest ${entries.length}. The others follow when these are done.`)] : []));
+    ...(count > entries.length ? [make('p', `These are the oldest ${entries.length}. The others appear when these are done.`)] : []));
   const isOne = waiting.count === 1;
   $('waiting').replaceChildren(
     ...(waiting.count === 0
-      ? [make('p', 'Nothing. Every lead was sent, or needs somebody.')]
+      ? [make('p', 'Nothing. Every lead was sent, or needs attention.')]
       : [
           make('p', `${leads(waiting.count)} ${isOne ? 'waits' : 'wait'} to be sent, the oldest since `, {}, toTime(waiting.since)),
           make('ul', '', {}, ...Object.entries(waiting.reasons).map(([reason, number]) => make('li', `${number}: ${findSentence(reason) || reason} `, {}, ...(reason === 'not tried yet' ? [] : [make('small', reason, { className: 'quiet' })])))),
-          make('p', 'A program of the website sends them by itself. If there are more each time, ask who runs the website whether it runs.', { className: 'quiet' }),
+          make('p', 'A program of the website sends them automatically. If there are more each time, ask whoever runs the website whether it is running.', { className: 'quiet' }),
         ]));
   $('comparison').replaceChildren(...(comparison ? comparedParts(comparison) : [make('p', 'Nothing was compared yet.')]),
-    ...(mayCompare ? [] : [make('p', 'Comparing is not set up here. The manual of this page says what it needs.')]));
+    ...(mayCompare ? [] : [make('p', 'Comparing is not set up here. The manual of this page says what that takes.')]));
   $('compare').hidden = !mayCompare;
-  $('compare').textContent = comparison && !comparison.isComplete ? 'Go on' : 'Compare';
+  $('compare').textContent = comparison && !comparison.isComplete ? 'Continue' : 'Compare';
   $('report').hidden = false;
   shownAt = new Date();
 }
@@ -214,27 +214,27 @@ function say(text, isBad = false) {
   $('message').className = isBad ? 'bad' : '';
 }
 
-/** Asks the page's own address, as JSON; returns a sentence when that fails, and hides the leads from who is not signed in. */
+/** Sends a request to the page's own address; returns a sentence when that fails, and hides the leads from anyone not signed in. */
 async function ask(request) {
-  // Without a password that may be part of the address, which fetch refuses.
+  // Leaves out a password in the address, which fetch refuses.
   const own = location.origin + location.pathname + location.search;
   const response = await fetch(own, request).catch(() => undefined);
   if (response === undefined) return 'The website does not answer. Check your connection, then refresh.';
   const answer = await response.json().catch(() => ({}));
   if (response.ok && answer.needsAttention) { report = answer; return; }
-  // A sentence is of the page. Frameworks have errors of their own, such as "Bad Request".
+  // Only the page's own errors are sentences. Frameworks have others, such as "Bad Request".
   if (typeof answer.error === 'string' && answer.error.endsWith('.')) return answer.error;
   if (response.status === 401 || response.status === 403 || response.ok) {
     $('report').hidden = true;
-    return 'You are not signed in any more, or may not use this page. Load it again, and sign in.';
+    return 'You are no longer signed in, or may not use this page. Load it again, and sign in.';
   }
-  return `The website has failed (${response.status}), perhaps because its database does not answer. Refresh in a minute; if it fails again, ask who runs the website.`;
+  return `The website has failed (${response.status}), perhaps because its database does not answer. Refresh in a minute; if it fails again, ask whoever runs the website.`;
 }
 
 function compared() {
   const { isComplete, stoppedBecause } = report.comparison;
   if (isComplete) return 'Compared.';
-  return `Not finished. ${findSentence(stoppedBecause) || 'It was stopped.'} Go on in a minute.`;
+  return `Not finished. ${findSentence(stoppedBecause) || 'It was stopped.'} Continue in a minute.`;
 }
 
 async function act(body, done, busy = 'Working …') {
@@ -249,7 +249,7 @@ async function act(body, done, busy = 'Working …') {
   for (const button of buttons) button.disabled = false;
   if (isNew) {
     if (problem !== undefined && !report.needsAttention.entries.some(({ idempotencyKey }) => idempotencyKey === key))
-      problem = 'This lead has been sent meanwhile, or somebody has discarded it.';
+      problem = 'Meanwhile this lead was sent, or somebody discarded it.';
     show();
   } else if (!$('report').hidden)
     problem += ` What you see is as of ${shownAt.toLocaleTimeString([], { hour: '2-digit', minute: '2-digit' })}.`;
@@ -258,7 +258,7 @@ async function act(body, done, busy = 'Working …') {
 }
 
 $('refresh').onclick = () => act(undefined, () => 'Up to date.', 'Loading …');
-$('compare').onclick = () => act({ action: 'compare' }, compared, 'Comparing, for about half a minute at most …');
+$('compare').onclick = () => act({ action: 'compare' }, compared, 'Comparing, which takes about half a minute at most …');
 act(undefined, () => '', 'Loading …');
 </script>
 </html>
