@@ -33,7 +33,7 @@ export function faultsOfReport(
   return [...faults, ...faultsOfMessage(call.report, message)];
 }
 
-/** Returns the faults of the message for people, which a report may have. */
+/** Returns the faults of the message for people, if the report has one. */
 function faultsOfMessage(report: Call['report'], message: unknown): string[] {
   if (typeof report === 'string' || !('because' in report) || message === undefined) return [];
   return String(message).includes(`: ${report.because}`)
@@ -49,7 +49,7 @@ function faultsOfRefusal({ apiKey }: DriverRequest, report: Report): string[] {
     : [];
 }
 
-/** Compares findings, and their sentences with those of the table, whose names in braces stand for numbers. */
+/** Compares findings, and their sentences with the table, in which names in braces stand for numbers. */
 function faultsOfFindings({ found, because }: ExpectedFindings, { result }: Report): string[] {
   const findings = Array.isArray(result?.findings) ? (result.findings as readonly Parts[]) : [];
   const table: Readonly<Record<string, readonly string[]>> = CHECK_FINDINGS;
@@ -114,7 +114,7 @@ function expectedError({ report }: Call, driverRequest: DriverRequest, exchanges
   };
 }
 
-/** Whether every attempt was observed. A refused connection is not, and an attempt that the client ends may not be. */
+/** Whether every attempt was observed. Refused connections are not, and attempts that the client ends may not be. */
 const areCounted = (exchanges: readonly Exchange[]): boolean =>
   exchanges.every(({ arrivals }) => arrivals.length > 0 && arrivals.every(({ doneAtMs }) => doneAtMs !== undefined));
 

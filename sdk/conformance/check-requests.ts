@@ -6,7 +6,7 @@ import type { Arrival } from './scripted-server.ts';
 
 const UUID = /^[\da-f]{8}-[\da-f]{4}-[\da-f]{4}-[\da-f]{4}-[\da-f]{12}$/i;
 
-/** The encodings that a client may ask for: no conversation tries others. Without the header it would accept any. */
+/** The encodings that a client may ask for. No conversation uses others. Without the header a client would accept any. */
 const CODINGS = ['gzip', 'deflate', 'br', 'zstd', 'identity'];
 
 /** The minimum backoff: before the second attempt, and the cap that it reaches by doubling. */
@@ -107,12 +107,12 @@ function faultsOfRepetition(arrivals: readonly Arrival[], index: number): string
   const firstKey = arrivals.map(({ request }) => request && readIdempotencyKey(request)).find(Boolean);
   if (arrival.request && readIdempotencyKey(arrival.request) !== firstKey) {
     faults.push(
-      `has another Idempotency-Key than an attempt before: ${readIdempotencyKey(arrival.request)}, not ${firstKey}`,
+      `has another Idempotency-Key than the first attempt: ${readIdempotencyKey(arrival.request)}, not ${firstKey}`,
     );
   }
   const firstBody = arrivals.find(({ body }) => body)?.body;
   if (arrival.body && firstBody && !arrival.body.equals(firstBody)) {
-    faults.push(`has a body that is not the one before byte for byte: ${arrival.body}, not ${firstBody}`);
+    faults.push(`has a body that differs from that of the first attempt: ${arrival.body}, not ${firstBody}`);
   }
   const repetition = arrivals.slice(0, index).filter(({ request }) => request).length;
   const backOffMs = Math.min(MIN_LATE_BACK_OFF_MS, MIN_FIRST_BACK_OFF_MS * 2 ** (repetition - 1));

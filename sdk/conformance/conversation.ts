@@ -63,7 +63,7 @@ export interface Attempt {
   /** Keeps the connection alive after the response. Default: the server closes it. */
   readonly keepsConnection?: boolean;
   readonly connection?: Breakage;
-  /** Whether the attempt is missing when the client can read the previous response. */
+  /** Whether the attempt is missing if the client can read the previous response. */
   readonly mayBeMissing?: true;
   /** Applies to all further attempts as well. */
   readonly again?: boolean;
@@ -113,12 +113,12 @@ export interface Answer {
 }
 
 /**
- * The expected report: the lead or leads of the response, an error, or that the client refuses its options. It also matches
- * the details of the response.
+ * The expected report: the lead or leads of the response, an error, the findings of a check, or that the client refuses its options.
+ * A report must also match the details of the response.
  */
 export type ExpectedReport = 'result' | 'refused' | ExpectedError | ExpectedFindings;
 
-/** The expected findings of a check by part, keys of `check-findings.json`; those that are not named are `not_checked`. */
+/** The expected findings of a check by part, keys of `check-findings.json`; others are `not_checked`. */
 export interface ExpectedFindings {
   readonly found: { readonly [part in Part]?: string };
   /** The fault of the key, in the words of all clients. */
@@ -133,6 +133,6 @@ export interface ExpectedError {
   readonly kind: 'problem' | 'lead-already-open' | 'idempotency-conflict' | 'no-answer';
   readonly written: 'no' | 'unknown';
   readonly existingLeadId?: string;
-  /** Why there is no answer, in the words of all clients. */
+  /** Why there is no response, in the words of all clients. */
   readonly because?: string;
 }

@@ -7,13 +7,13 @@ import { type Arrival, ScriptedServer } from './scripted-server.ts';
 import shared from './shared.json' with { type: 'json' };
 import type { Variant } from './variants.ts';
 
-/** How long after its deadline a report may arrive. Generous, so that a busy machine does not fail a conversation. */
+/** How long after its deadline a report may arrive. Long enough that no conversation fails because the machine is busy. */
 const REPORT_MARGIN_MS = 10_000;
 
-/** The deadline of a call that the client must refuse by itself. It is short, in case the client sends it. */
+/** The deadline of a call that the client must refuse. It is short, in case the client sends the request. */
 const REFUSED_DEADLINE_MS = 2000;
 
-/** A port without a listener, reserved for a protocol that never existed. A port that is merely free may be taken. */
+/** A port without a listener, reserved for a protocol that never existed. Another program may take a port that is merely free. */
 const REFUSING_PORT = 2;
 
 /** The outcome of a conversation. */
@@ -48,7 +48,7 @@ export async function converse(
     for (const [index, call] of calls.entries()) {
       const { faults: ofCall, ...more } = await runCall(call, index + 1, driver, server, keys);
       const faults = ofCall.map((fault) => (calls.length > 1 ? `call ${index + 1}: ${fault}` : fault));
-      // Further calls would wait as long to fail by the same fault.
+      // Further calls would take as long, and fail for the same reason.
       if (faults.length > 0) return { faults, ...more };
       unsupported ??= more.unsupported;
     }
@@ -120,7 +120,7 @@ function baseUrlFor({ request, attempts }: Call, server: ScriptedServer): string
   }
 }
 
-/** Breakages by which no request arrives. Attempts with them cannot be observed and do not count. */
+/** Breakages that let no request arrive. Attempts with them cannot be observed and do not count. */
 const UNOBSERVED: readonly (Breakage | undefined)[] = [
   'unresolved',
   'refused',
@@ -133,7 +133,7 @@ const UNOBSERVED: readonly (Breakage | undefined)[] = [
 /** Reports missing attempts. */
 function missingAttempts({ attempts }: Call, arrivals: readonly Arrival[]): string[] {
   const expected = attempts.filter((each) => !UNOBSERVED.includes(each.connection) && !each.mayBeMissing).length;
-  return arrivals.length < expected ? [`only ${arrivals.length} of ${expected} attempts have come`] : [];
+  return arrivals.length < expected ? [`only ${arrivals.length} of ${expected} attempts arrived`] : [];
 }
 
 /** Reports a key used by an earlier call: two leads under one key become one lead, or a conflict. */
@@ -146,5 +146,5 @@ function reusedKeys(
   const key = arrivals.map(({ request }) => request && readIdempotencyKey(request)).find(Boolean);
   const isReused = key !== undefined && known.has(key);
   known.add(key);
-  return isReused ? [`has the Idempotency-Key of a call before: ${key}`] : [];
+  return isReused ? [`has the Idempotency-Key of an earlier call: ${key}`] : [];
 }

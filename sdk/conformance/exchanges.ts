@@ -11,7 +11,7 @@ export interface Exchange {
 
 /** Groups the arrivals of a call into exchanges. */
 export function groupExchanges({ call, cursor }: DriverRequest, arrivals: readonly Arrival[]): Exchange[] {
-  // A check repeats nothing.
+  // A check never retries.
   if (call === 'check') return arrivals.map((arrival) => ({ arrivals: [arrival], cursor }));
   return call === 'allLeads' ? groupPages(arrivals, undefined) : [{ arrivals, cursor }];
 }

@@ -82,7 +82,7 @@ export class ScriptedServer {
   #serve(server: Server): void {
     server.on('connection', (socket) => this.#accept(socket));
     server.on('request', (request) => void this.#receive(request));
-    // As servers do when TLS begins where HTTP is spoken.
+    // Servers respond so when a client begins TLS on a port for HTTP.
     server.on('clientError', (_, socket) => socket.end('HTTP/1.1 400 Bad Request\r\nconnection: close\r\n\r\n'));
   }
 
@@ -101,7 +101,7 @@ export class ScriptedServer {
     arrival.request = request;
     if (attempt?.connection !== 'closed-before-body') {
       const body = await buffer(request).catch(() => undefined);
-      // A client that disconnects meanwhile expects no response.
+      // The client has disconnected, so it expects no response.
       if (!body) return;
       arrival.body = body;
     }
@@ -140,7 +140,7 @@ async function answer(arrival: Arrival, socket: Socket, attempt: Attempt = {}): 
     socket.write(rest.subarray(0, 1));
     await sleep(byteEveryMs);
   }
-  // Set before the last write: a client that has the last byte may retry before the write is confirmed here.
+  // Set before the last write: a client may retry on the last byte, before the write is confirmed here.
   if (end !== 'silence') arrival.doneAtMs = performance.now();
   await new Promise((resolve) => socket.write(rest, resolve));
   if (end === 'reset') socket.resetAndDestroy();

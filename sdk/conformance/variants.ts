@@ -15,7 +15,7 @@ export function makeVariants({ calls }: Conversation): Variant[] {
   );
   const [cut, ...more] = cuts;
   if (!cut) return [{ calls, label: '' }];
-  if (more.length > 0) throw new Error('a conversation can cut only one answer after each byte');
+  if (more.length > 0) throw new Error('a conversation can cut only one response after each byte');
   return Array.from({ length: makeAnswer(cut.attempt)?.bytes.length ?? 0 }, (_, cutAfterBytes) => ({
     label: `cut after ${cutAfterBytes} bytes: `,
     calls: calls.map((call, index) =>

@@ -18,7 +18,7 @@ export class Worker {
     this.#folder = folder;
   }
 
-  /** Runs a conversation. Repeats a failed one whose caller cancels, with more time: a busy machine may have sent too late. */
+  /** Runs a conversation. If it fails and its caller cancels, repeats it with more time: a busy machine may have sent too late. */
   async run(variant: Variant): Promise<Outcome> {
     const outcome = await this.#runOnce(variant);
     const isCancelled = variant.calls.some(({ request }) => request.cancelAfterMs);

@@ -41,7 +41,7 @@ function reportOn(array $request): array
             apiKey: $request['apiKey'],
             deadlineSeconds: $request['options']['deadlineMs'] / 1000,
             attemptTimeoutSeconds: $request['options']['attemptTimeoutMs'] / 1000,
-            // A listener's failure must not change the result of a call.
+            // Fails. This must not change the result of a call.
             onAttempt: static fn (): never => throw new DomainException('the listener has failed'),
         );
     } catch (InvalidArgumentException $error) {

@@ -63,7 +63,7 @@ def report_on(request: dict[str, Any]) -> dict[str, Any]:
 
 
 def failing(_: object) -> None:
-    """Fails, which must not change the result of a call."""
+    """Fails. This must not change the result of a call."""
     raise RuntimeError("the listener has failed")
 
 

@@ -39,7 +39,7 @@ const MISTAKES = {
   infinite: { note: Number.POSITIVE_INFINITY },
 };
 
-/** Fails, which must not change the result of a call. */
+/** Fails. This must not change the result of a call. */
 async function failing(): Promise<never> {
   throw new Error('the listener has failed');
 }

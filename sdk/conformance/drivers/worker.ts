@@ -1,6 +1,6 @@
 import { type Request as Call, reportOn } from './report-on.ts';
 
-// The driver's part in workerd: the report on the request in the body.
+// The part of the driver that runs in workerd. It responds with the report on the request in the body.
 export default {
   async fetch(request: Request): Promise<Response> {
     const call = (await request.json()) as Call;

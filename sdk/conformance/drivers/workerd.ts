@@ -7,13 +7,13 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { text } from 'node:stream/consumers';
 
-// A driver in workerd, which has no stdin: this passes each request to it over a socket.
-// node workerd.js WORKERD FOLDER: the program, and the folder of the compiled client.
+// Runs a driver in workerd. Because workerd has no stdin, this program passes each request to it over a socket.
+// Usage: node workerd.js WORKERD FOLDER, with the program of workerd and the folder of the compiled client.
 const [, , program = '', built = ''] = process.argv;
 
 const folder = mkdtempSync(join(tmpdir(), 'lead-intake-workerd-'));
 const socketPath = join(folder, 'socket');
-// The first module is the one that serves.
+// workerd calls the first module.
 const modules = [
   'conformance/drivers/worker.js',
   ...globSync(['*.js', 'conformance/drivers/report-on.js'], { cwd: built }),
@@ -32,7 +32,7 @@ writeFileSync(
     sockets = [(name = "http", address = ${JSON.stringify(`unix:${socketPath}`)}, http = (), service = "main")]
   );`,
 );
-// A shell ends workerd when its standard input ends, which is when this driver ends or is killed.
+// This shell ends workerd when its own stdin ends: when this driver ends or is killed.
 const script = '"$0" "$@" & exec 3>&-; read -r _; kill $!';
 const workerd = spawn('sh', ['-c', script, program, 'serve', '--control-fd=3', config], {
   stdio: ['pipe', 'inherit', 'inherit', 'pipe'],

@@ -25,7 +25,7 @@ export const PHP_BUGS: readonly ClientBug[] = [
   {
     name: 'truncated headers are accepted as a response',
     caughtBy: 'lost-replies/refusal-cut-at-every-byte',
-    says: 'only 1 of 2 attempts have come',
+    says: 'only 1 of 2 attempts arrived',
     patches: [{ file: CURL, find: '!$isHeadWhole || $status < 200', put: 'false' }],
   },
   {

@@ -25,7 +25,7 @@ export const TYPESCRIPT_BUGS: readonly ClientBug[] = [
   {
     name: 'each attempt has its own idempotency key',
     caughtBy: 'idempotency-keys/one-key-and-one-body-for-all-attempts',
-    says: 'has another Idempotency-Key than an attempt before',
+    says: 'has another Idempotency-Key than the first attempt',
     patches: [
       { file: SEND, find: SENDS, put: `request.headers.set('idempotency-key', crypto.randomUUID()); ${SENDS}` },
     ],
@@ -63,7 +63,7 @@ export const TYPESCRIPT_BUGS: readonly ClientBug[] = [
   {
     name: 'the media type of a response is not checked',
     caughtBy: 'proxies/the-right-json-as-a-page',
-    says: 'only 1 of 3 attempts have come',
+    says: 'only 1 of 3 attempts arrived',
     patches: [
       { file: ATTEMPT, find: 'switch (mediaType.trim().toLowerCase())', put: "switch ('application/json' as string)" },
     ],
@@ -105,7 +105,7 @@ export const TYPESCRIPT_BUGS: readonly ClientBug[] = [
   {
     name: "the deadline depends on the machine's clock",
     caughtBy: 'clocks/set-forward',
-    says: 'only 1 of 2 attempts have come',
+    says: 'only 1 of 2 attempts arrived',
     patches: [
       { file: SEND, find: 'const end = performance.now() + deadlineMs;', put: 'const end = Date.now() + deadlineMs;' },
       { file: SEND, find: 'isInTime = performance.now()', put: 'isInTime = Date.now()' },
