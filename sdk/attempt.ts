@@ -39,7 +39,7 @@ export interface ApiRequest {
 export type Attempt =
   | { readonly kind: 'answer'; readonly body: unknown; readonly headers: Headers }
   | { readonly kind: 'problem'; readonly problem: ProblemDetails; readonly headers: Headers }
-  /** `status` and `headers` come from a response of an intermediary such as a proxy, not of the service. */
+  /** `status` and `headers` come from an intermediary such as a proxy, not from the service. */
   | { readonly kind: 'none'; readonly cause: unknown; readonly status?: number; readonly headers?: Headers };
 
 /** Sends a request once. Never throws: a failure becomes the `cause` of an attempt of kind `none`. */
@@ -101,7 +101,7 @@ function read(
   }
   // fetch passes on a body that it cannot decode.
   if (headers.has('content-encoding') && body === null && mediaType.includes('json')) return notRead(response);
-  return { kind: 'none', cause: new Error(`the answer ${status} is not one of the service`), status, headers };
+  return { kind: 'none', cause: new Error(`the answer ${status} is not from the service`), status, headers };
 }
 
 /** Checks the id only: it proves that the lead exists, and newer services may change other fields. */

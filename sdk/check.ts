@@ -35,7 +35,7 @@ export interface CheckReport {
   readonly findings: readonly CheckFinding[];
 }
 
-/** A difference of clocks that may matter; milliseconds. */
+/** The largest acceptable difference between the clocks; milliseconds. */
 const MAX_CLOCK_DIFFERENCE_MS = 5 * 60 * 1000;
 
 /** A code, with the number or the fault that its sentence contains. */
@@ -49,10 +49,10 @@ const KEY_PROBLEMS: Readonly<Record<string, CheckCode>> = {
 
 /**
  * Finds out before the first lead whether the address, the key, its scopes and the clock are right. Sends at most two requests,
- * once each, which count for the quota: a list of one lead, and a creation that has neither data nor an idempotency key, so
- * that it cannot write. A malformed address or key is a finding, too, and rejects nothing.
+ * once each, which count against the quota: a list of one lead, and a creation that cannot write, because it has neither data
+ * nor an idempotency key. A malformed address or key becomes a finding, not an error.
  *
- * @param options those of `createLeadIntakeClient`
+ * @param options the same as for `createLeadIntakeClient`
  */
 export async function check({
   baseUrl,

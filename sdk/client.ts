@@ -54,7 +54,7 @@ export interface CreatedLead {
   /** Whether an earlier request had created the lead. */
   readonly replayed: boolean;
   readonly idempotencyKey: string;
-  /** The number of times the request was sent. `replayed` with 1: another call had created the lead. */
+  /** The number of times the request was sent. If 1, and `replayed` is true, another call had created the lead. */
   readonly attempts: number;
 }
 
@@ -71,7 +71,7 @@ export interface LeadIntakeClient {
   listLeads(options?: ListOptions): Promise<LeadList>;
   /** Iterates over all leads, newest first. Requests each page when it is needed, with a deadline per page. */
   allLeads(options?: ListOptions): AsyncGenerator<Lead, void, undefined>;
-  /** The quota as the latest response described it; undefined before, and without its headers. */
+  /** Returns the quota from the latest response; undefined before the first one, and if it lacked the headers. */
   quota(): Quota | undefined;
 }
 

@@ -10,7 +10,7 @@ const PATH_OF_API = /\/v1(?:\/integrations(?:\/leads)?)?\/*$/;
 const KEY = /^lik_[A-Za-z0-9_-]{48}$/;
 const KEY_LENGTH = 52;
 
-/** Whether others can read requests to the address on their way. */
+/** Whether others on the network can read requests to the address. */
 export const isOpenToOthers = (baseUrl: string): boolean =>
   /^http:/i.test(baseUrl) && !new RegExp(HTTP_WITHIN, 'i').test(baseUrl);
 

@@ -23,7 +23,7 @@ export class LeadIntakeError extends Error {
   readonly idempotencyKey: string | undefined;
   /** The number of times the request was sent. */
   readonly attempts: number;
-  /** The `Retry-After` of the last response, even of an intermediary; seconds. */
+  /** The `Retry-After` of the last response, even if an intermediary sent it; seconds. */
   readonly retryAfterSeconds: number | undefined;
 
   constructor(message: string, { written, idempotencyKey, attempts, retryAfterSeconds, cause }: Failure) {
@@ -83,10 +83,7 @@ export class LeadAlreadyOpenError extends ProblemError {
 /** 409: the idempotency key was already used to create a lead with different data. New data needs a new key. */
 export class IdempotencyConflictError extends ProblemError {}
 
-/**
- * No valid response of the service was received: the network failed, the deadline passed, or the caller cancelled. See
- * `cause`.
- */
+/** The service sent no valid response: the network failed, the deadline passed, or the caller cancelled. See `cause`. */
 export class NoAnswerError extends LeadIntakeError {
   /** The status of an intermediary's response, such as a proxy's; undefined when there was none. */
   readonly status: number | undefined;

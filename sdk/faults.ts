@@ -6,8 +6,8 @@ import { CAPTURE_RULES, type FaultCode, OPTIONAL_TEXTS } from './capture-rules.t
 type Fault = readonly [message: string, code: FaultCode];
 
 /**
- * Returns the faults of a lead, with the messages and keys of the service's `fields`, such as `contact.value`. When it is
- * empty, the service accepts the lead, unless the studio lacks its source. Also refuses a name without a visible character,
+ * Returns the faults of a lead, with the messages and keys of the service's `fields`, such as `contact.value`. If there are
+ * none, the service accepts the lead, unless the studio lacks its source. Also refuses a name without a visible character,
  * which the service accepts. Checks the lead as an outbox stores it: without blank optional texts, and with one character
  * for each line break of the note. Call it before you thank a visitor.
  */

@@ -85,13 +85,12 @@ const OUTCOMES: readonly { readonly name: string; readonly about: string; readon
   {
     name: 'REASON_NOT_TAKEN',
     about: 'Why an outbox keeps the note of an already open lead.',
-    values:
-      'already open: the contact has an open lead; whether the studio has got this note is a setting of the studio',
+    values: 'already open: the contact has an open lead; whether the studio got this note depends on its settings',
   },
   {
     name: 'REASON_REPLAYED',
     about: 'Why an outbox keeps a lead whose first attempt was answered with an earlier one.',
-    values: 'replayed: its key had been used before, and no one may have got this message',
+    values: 'replayed: its key had been used before, so perhaps nobody got this message',
   },
   {
     name: 'REASON_UNREADABLE',
@@ -100,7 +99,7 @@ const OUTCOMES: readonly { readonly name: string; readonly about: string; readon
   },
   {
     name: 'REASON_NOT_THERE',
-    about: 'Why an API key may not find a lead of an outbox: the service answers all three cases alike.',
+    about: 'Why an API key may not find a lead of an outbox: the service gives all three cases the same response.',
     values: 'not there: erased, lost in a restored database, or of another studio',
   },
   {
@@ -115,7 +114,8 @@ const OUTCOMES: readonly { readonly name: string; readonly about: string; readon
   },
   {
     name: 'PAGES_MISSED',
-    about: 'Pages are trusted after this many leads in a row that they lacked could not be read one by one either.',
+    about:
+      'After this many leads in a row that no page had could not be read one by one either, the pages are trusted.',
     values: 100,
   },
 ];

@@ -1,9 +1,9 @@
-/** The system calls of Node before a connection exists. Any other may fail after the request was sent. */
+/** The system calls that Node makes before it has a connection. Any other may fail after the request was sent. */
 const CONNECTING = ['getaddrinfo', 'connect'];
 
 /**
- * Codes of errors before the request is sent that have no system call: timeouts, refused certificates and, in Bun,
- * addresses.
+ * Codes of errors that happen before the request is sent and name no system call: timeouts, refused certificates and, in
+ * Bun, addresses.
  */
 const NOT_CONNECTED = [
   'ECONNREFUSED',

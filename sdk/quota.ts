@@ -4,7 +4,7 @@ export interface Quota {
   readonly limit: number;
   /** How many of them are left. */
   readonly remaining: number;
-  /** How long the window still lasts; seconds. */
+  /** The time until the window ends; seconds. */
   readonly endsInSeconds: number;
 }
 

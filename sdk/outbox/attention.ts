@@ -11,12 +11,12 @@ const STATES = ['refused', 'waiting', 'already_open', 'delivered'] as const;
 export interface LeadInNeed {
   readonly idempotencyKey: string;
   /**
-   * `refused`: it is not sent again, as any row of an unknown state. `waiting`: it fails again until someone fixes the cause. `already_open`, `delivered`: it
-   * is not sent again, but perhaps nobody got the visitor's message; discard it once somebody has.
+   * `refused`: it is not sent again; a row in an unknown state counts as refused. `waiting`: it fails again until someone fixes the cause.
+   * `already_open`, `delivered`: it is not sent again, but perhaps nobody got the visitor's message; discard it once somebody has.
    */
   readonly state: (typeof STATES)[number];
   readonly createdAt: Date;
-  /** The number of attempts so far, without those that have written nothing and failed for all leads. */
+  /** The number of attempts so far. Attempts that wrote nothing and would have failed for any lead do not count. */
   readonly attempts: number;
   /** Why it needs attention; null when not known yet. */
   readonly reason: string | null;
@@ -24,7 +24,7 @@ export interface LeadInNeed {
   readonly capture: LeadCapture | null;
 }
 
-/** A lead needs attention after it has waited for this time, or when a clock further ahead stored it; milliseconds. */
+/** A lead needs attention after it has waited for this time, or when a clock that was further ahead stored it; milliseconds. */
 const WAITS_TOO_LONG_MS = 24 * 60 * 60 * 1000;
 
 const IN_NEED = `${SQL_WITH_DATA} AND (state <> 'waiting' OR created_at < ? OR created_at > ? OR ${OF_CONFIGURATION})`;
@@ -87,7 +87,7 @@ async function changeOne(connection: Connection, table: string, key: string, sta
   const { rows } = await carryOut(connection, { sql, values: possibleKeys(key) });
   throw new OutboxError(
     rows[0] === undefined
-      ? `There is no lead with the key ${key}: compare the key and the table. Settled leads are deleted in the end.`
+      ? `There is no lead with the key ${key}: compare the key and the table. Settled leads are deleted later.`
       : `The lead with the key ${key} is ${rows[0].state}, and its data is erased: add it again, with another key.`,
   );
 }

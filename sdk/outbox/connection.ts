@@ -6,7 +6,7 @@ export type Value = string | number | null;
 /** A SQLite connection: a `DatabaseSync` of `node:sqlite`, or a `Database` of better-sqlite3. */
 export interface SqliteConnection {
   prepare(sql: string): {
-    // The outbox passes Values. The type is unknown, because better-sqlite3 declares other ones.
+    // The outbox passes Values. The type is unknown, because better-sqlite3 declares other types.
     run(...values: unknown[]): { readonly changes: number | bigint };
     all(...values: unknown[]): unknown[];
   };
@@ -17,7 +17,7 @@ export interface PostgresConnection {
   query(text: string, values?: Value[]): Promise<{ readonly rows: unknown[]; readonly rowCount: number | null }>;
 }
 
-/** The beginning of year 1 and the end of 9999, which each language can represent; milliseconds since 1970. */
+/** The beginning of year 1 and the end of year 9999, which all languages can represent; milliseconds since 1970. */
 const [EARLIEST_MS, LATEST_MS] = [-62_135_596_800_000, 253_402_300_799_999];
 
 export type Connection = SqliteConnection | PostgresConnection;
@@ -37,11 +37,11 @@ export interface Result {
   readonly changes: number;
 }
 
-/** @throws TypeError when it is not a connection, such as a client in its place */
+/** @throws TypeError when it is not a connection, but a client, for instance */
 export function checkedConnection<C extends Connection>(connection: C): C {
   const { prepare, query } = Object(connection);
   if (typeof prepare === 'function' || typeof query === 'function') return connection;
-  throw new TypeError('The outbox takes a connection of node:sqlite, better-sqlite3 or pg first.');
+  throw new TypeError('The first argument must be a connection of node:sqlite, better-sqlite3 or pg.');
 }
 
 export const isSqlite = (connection: Connection): connection is SqliteConnection => 'prepare' in connection;
@@ -63,7 +63,7 @@ export function toDate(time: Row[string] | undefined): Date {
   return new Date(Math.max(EARLIEST_MS, Math.min(LATEST_MS, Number(time) || 0)));
 }
 
-/** The column `capture` as bytes on SQLite, which may store text that is not UTF-8: drivers would replace parts of it. */
+/** Reads `capture` as bytes on SQLite, which may store text that is not UTF-8: drivers would replace parts of it. */
 export const captureColumn = (connection: Connection): string =>
   isSqlite(connection) ? 'CAST(capture AS BLOB) AS capture' : 'capture';
 
@@ -84,7 +84,7 @@ function canBegin(connection: SqliteConnection): boolean {
   return true;
 }
 
-/** Whether a transaction is open: its time, `now()`, is then that of an earlier statement. */
+/** Whether a transaction is open: `now()` is then the time of an earlier statement. */
 async function isInTransaction(connection: PostgresConnection): Promise<boolean> {
   const sql = 'SELECT CASE WHEN now() = statement_timestamp() THEN 0 ELSE 1 END AS is_open';
   return Number((await carryOutOnPostgres(connection, { sql, values: [] })).rows[0]?.is_open) === 1;
@@ -116,12 +116,12 @@ function explain(error: unknown): never {
   const { code, message } = Object(error);
   if (code !== UNDEFINED_TABLE && !/no such table/.test(message)) throw error;
   throw new OutboxError(
-    'The table of the outbox does not exist: call setUp once, or carry out setUpSql, and compare the name of the table.',
+    'The table of the outbox does not exist: call setUp once, or run the statements of setUpSql, and compare the name of the table.',
     { cause: error },
   );
 }
 
-/** Returns a driver's value. The promise of an asynchronous driver is not awaited: its failure must not end the process. */
+/** Returns a driver's value. If an asynchronous driver has returned a promise, its failure must not end the process. */
 function dropping<T>(value: T): T {
   if (value instanceof Promise) value.catch(() => {});
   return value;

@@ -19,7 +19,7 @@ export interface DeliveryOptions {
    */
   readonly onSettled?: (lead: SettledLead) => void | Promise<void>;
   /**
-   * Called and awaited at the end of a pass with the leads that have waited for more than a day, for instance to mail it.
+   * Called and awaited at the end of a pass with the leads that have waited for more than a day, for instance to mail this.
    * Called at most once a day, over all workers. When it throws, it is called again in an hour.
    */
   readonly onWaiting?: (waiting: WaitingLeads) => void | Promise<void>;
@@ -40,12 +40,12 @@ export interface SettledLead {
   readonly reason: string | null;
 }
 
-/** The result of one pass, as numbers of leads. */
+/** The result of one pass, in numbers of leads. */
 export interface Delivery {
   readonly delivered: number;
   /** Leads whose contact already had an open lead. */
   readonly alreadyOpen: number;
-  /** Leads the service refused; they need a person's attention. */
+  /** Leads that the service refused; they need a person's attention. */
   readonly refused: number;
   /** Leads tried in this pass that wait for their next attempt. */
   readonly postponed: number;
@@ -80,7 +80,7 @@ export async function deliver(
   const errors: unknown[] = [];
   let unanswered = 0;
   await requireNoTransaction(connection);
-  // Check first: when the service asked one lead to wait, all leads wait.
+  // When the service asked one lead to wait, all leads wait.
   let stoppedBecause = await leads.pause();
 
   for (const due of stoppedBecause === null ? await leads.due(limit) : []) {
@@ -99,7 +99,7 @@ export async function deliver(
   await leads.deleteSettledBefore(Math.floor(Date.now() - keepSettledDays * DAY_MS));
   if (onWaiting !== undefined) await tellWaiting(connection, table, onWaiting).catch((error) => errors.push(error));
   if (errors.length > 0)
-    throw new AggregateError(errors, 'Sending a lead, onSettled or onWaiting has failed: its leads keep waiting.');
+    throw new AggregateError(errors, 'Sending a lead, onSettled or onWaiting has failed: the leads keep waiting.');
   return {
     delivered: counts.delivered,
     alreadyOpen: counts.already_open,
@@ -118,13 +118,13 @@ export async function deliver(
       return await notified(lead, outcome);
     } catch (error) {
       errors.push(error);
-      // The name only: the message may contain the visitor's data.
+      // Only the name of the error: its message may contain the visitor's data.
       const reason = toReason(failing + (error instanceof Error ? error.name : typeof error));
       return { state: 'waiting', reason };
     }
   }
 
-  /** Calls the listener for a settled lead: once it has returned, somebody has got the data. */
+  /** Calls the listener for a settled lead. Once the listener has returned, somebody has the data. */
   async function notified({ key, capture, createdAt }: TakenUp, outcome: Outcome): Promise<Outcome> {
     if (onSettled === undefined || outcome.state === 'waiting' || outcome.state === 'refused' || capture === null)
       return outcome;

@@ -11,7 +11,7 @@ import { canonical, toText } from './capture-text.ts';
 export function checkedKey(idempotencyKey: string): string {
   const key = String(idempotencyKey).toLowerCase();
   if (!CAPTURE_RULES.sourceId?.every(([uuid]) => uuid.test(key)))
-    throw new TypeError('The idempotency key must be a UUID with hyphens, of a version from 1 to 8.');
+    throw new TypeError('The idempotency key must be a UUID with hyphens, of version 1 to 8.');
   return key;
 }
 
@@ -21,8 +21,8 @@ const HOUR_MS = 60 * 60 * 1000;
  * Derives the idempotency key of a form submission: equal for the same form and data within an hour, different when any
  * differs. Without the hour, all visits to a cached page would share one key.
  *
- * @param formKey a random string rendered into the form, such as a UUID; it is not stored. A form without one counts as one
- *   cached page of all visitors, with the key ''
+ * @param formKey a random string rendered into the form, such as a UUID; it is not stored. A form without one has the key '', as
+ *   if all visitors had one cached page
  * @param submittedAt when the form was submitted. Default: now
  * @returns a UUID of version 8
  * @throws TypeError when the form key is not well-formed text, or the data cannot be stored

@@ -26,10 +26,10 @@ export interface TakenUp {
 
 /** The reads and writes of a worker. Each write is one statement. */
 export interface LeadRows {
-  /** Returns the reason of a requested pause that has not ended, during which nothing is sent; otherwise null. */
+  /** Returns the reason of a requested pause that has not ended; until then, nothing is sent. Null: there is none. */
   pause(): Promise<string | null>;
   /**
-   * Returns the due leads, fewest attempts first, then those due for longest. So leads that never get a response, or whose
+   * Returns the due leads, fewest attempts first, then those due for longest. Thus leads that never get a response, or whose
    * attempts do not count, cannot block others.
    */
   due(limit: number): Promise<readonly DueLead[]>;
@@ -37,7 +37,7 @@ export interface LeadRows {
   takeUp(due: DueLead): Promise<TakenUp | undefined>;
   /** Stores the outcome unless the row was changed in the meantime; returns whether it was stored. */
   note(lead: TakenUp, outcome: Outcome): Promise<boolean>;
-  /** Makes due the leads that wait because of the configuration. */
+  /** Makes the leads due that wait because of the configuration. */
   release(): Promise<void>;
   /** Deletes leads that were settled before a time; milliseconds since 1970. */
   deleteSettledBefore(time: number): Promise<void>;
@@ -99,7 +99,7 @@ export function leadsIn(connection: Connection, table: string): LeadRows {
         nextAttemptAt,
       );
       if (changes !== 1) return undefined;
-      // Read after the lease is taken: until then a person may change the data.
+      // Read after leasing: until then, a person may change the data.
       const { rows } = await run(
         `SELECT ${captureColumn(connection)}, CAST(created_at AS TEXT) AS created_at, attempts FROM ${table}
          WHERE idempotency_key = ? AND state = 'waiting'`,

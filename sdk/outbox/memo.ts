@@ -26,7 +26,7 @@ export async function openMemo(connection: Connection, table: string, name: stri
       const [stored] = (await select()).rows;
       return { value: String(stored?.value ?? ''), token: String(stored?.token ?? '') };
     },
-    /** Takes over: others, with an earlier token, can no longer write. */
+    /** Takes the entry over: callers with an earlier token can no longer write it. */
     async take(token: string): Promise<void> {
       await run(`UPDATE ${memo} SET token = ? WHERE name = ?`, token, row);
     },

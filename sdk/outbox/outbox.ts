@@ -72,7 +72,7 @@ export interface Outbox {
   /**
    * Returns the leads that need a person's attention, oldest first, and their total number: leads that were refused, that
    * wait because of the API key, the studio or the address (401 to 405), that have waited for more than a day, that were stored by a
-   * clock more than a day ahead, or whose note or message no one may have got.
+   * clock more than a day ahead, or whose message perhaps nobody got.
    *
    * @param options.limit the maximum number of entries. Default: 100
    */
@@ -85,8 +85,8 @@ export interface Outbox {
   waiting(connection: Connection): Promise<WaitingLeads | null>;
 
   /**
-   * Makes a lead due immediately, with its key. The service answers the key of a `delivered` lead with that lead: add it
-   * with another key instead.
+   * Makes a lead due immediately, with its key. For a `delivered` lead, the service would only return the earlier lead: add
+   * it with another key instead.
    *
    * @param capture replaces its data. After an idempotency conflict the key cannot be used again: discard it and add the lead again
    * @throws OutboxError when there is no such lead, or it is settled
@@ -114,10 +114,10 @@ export interface Outbox {
   lastReconciliation(connection: Connection): Promise<Reconciliation | null>;
 
   /**
-   * Makes due a lead that was sent and that the service no longer has, with its key and data. Looks it up first. The service
-   * refuses an erased lead. It creates a lost one again, unless its contact has an open lead.
+   * Schedules a sent lead that the service no longer has to be sent again, with its key and data. Looks it up first. The
+   * service refuses an erased lead. It creates a lost one again, unless its contact has an open lead.
    *
-   * @throws OutboxError when it is there, was not sent, has no data, or `mayCreate` is not true
+   * @throws OutboxError when the service has the lead, it was not sent, has no data, or `mayCreate` is not true
    * @throws LeadIntakeError when the service could not be asked
    */
   sendAgain(
@@ -161,8 +161,8 @@ export function createOutbox({ table: name }: OutboxOptions = {}): Outbox {
   };
 }
 
-/** @throws TypeError when it is not a client, such as a connection in its place */
+/** @throws TypeError when it is not a client, but a connection, for instance */
 function checkedClient(client: LeadIntakeClient): LeadIntakeClient {
   if (typeof Object(client).createLead === 'function') return client;
-  throw new TypeError('The outbox takes a client second, as createLeadIntakeClient returns it.');
+  throw new TypeError('The second argument must be a client that createLeadIntakeClient has returned.');
 }

@@ -63,7 +63,7 @@ export async function reconcile(
   return toReconciliation(await comparison.run());
 }
 
-/** Returns the comparison that was finished last or is not finished; null: there was none. */
+/** Returns the latest comparison, finished or not; null: there was none. */
 export async function lastReconciliation(connection: Connection, table: string): Promise<Reconciliation | null> {
   const run = storedIn((await (await openMemo(connection, table, MEMO)).read()).value);
   return run === undefined ? null : toReconciliation(run);
@@ -102,9 +102,9 @@ async function beginning(rows: SentRows): Promise<StoredRun> {
 }
 
 /**
- * Merges pages of leads with rows, both by descending id, with a few hundred of each in memory. Once as many pages without
- * any of the rows were read as rows are left, the rest is read one by one. That takes at most twice the requests of the
- * cheaper way, however many other leads are between them.
+ * Merges pages of leads with the rows, both by descending id, with a few hundred of each in memory. When it has read as many
+ * pages without a lead of the outbox as rows are left, it reads the remaining leads one by one. So it makes at most twice the
+ * requests of the cheaper way, however many other leads the studio has.
  */
 class Comparison {
   readonly #client: LeadIntakeClient;
@@ -194,12 +194,12 @@ class Comparison {
     throw new Stopped('the service has refused the position: begin anew');
   }
 
-  /** Reads a lead. One that the service cannot read does not end the comparison of the others. */
+  /** Reads a lead; `not_read` when the service cannot, which does not end the comparison. */
   #lead(id: string): Promise<Found> {
     return this.#reads.read(() => this.#client.getLead(id, this.#cancelling), 'not_read' as const);
   }
 
-  /** Reads a lead that no page has, and counts how many of these in a row were missing. */
+  /** Reads a lead that no page has, and counts how many such leads in a row were missing. */
   async #missedLead(id: string): Promise<Found> {
     const lead = await this.#lead(id);
     if (lead !== 'not_read') this.#run.confirmed = lead === undefined ? this.#run.confirmed + 1 : 0;
@@ -247,6 +247,6 @@ class Comparison {
     this.#saved = made;
     Object.assign(this.#run, await this.#rows.unsent());
     if (!(await this.#memo.write(JSON.stringify(this.#run), this.#token, this.#token)))
-      throw new OutboxError('Another comparison of this outbox has begun, and goes on in place of this one.');
+      throw new OutboxError('Another comparison of this outbox has begun, and replaces this one.');
   }
 }

@@ -6,9 +6,9 @@ export interface Difference {
   readonly idempotencyKey: string;
   /** The id that the service had returned. */
   readonly leadId: string;
-  /** `already_open`: the id names the contact's open lead, of another creation. */
+  /** `already_open`: the id is that of the contact's open lead, which another creation made. */
   readonly state: 'delivered' | 'already_open';
-  /** `not_there`: no lead has the id. `other_data`: a text differs from the one that was sent. `not_read`: not known. */
+  /** `not_there`: no lead with the id can be read. `other_data`: a text differs from the one that was sent. `not_read`: not known. */
   readonly kind: 'not_there' | 'other_data' | 'not_read';
   /** A possible cause, in one sentence. */
   readonly reason: string;
@@ -60,9 +60,9 @@ export interface StoredRun {
   after: [leadId: string, key: string] | null;
   /** The cursor of the next page; null: the first one. */
   cursor: string | null;
-  /** Whether pages are read, and not single leads. */
+  /** Whether it reads pages; otherwise it reads leads one by one. */
   isPaging: boolean;
-  /** The number of pages that had none of the rows. */
+  /** The number of pages without a lead of the outbox. */
   idlePages: number;
   requests: number;
   /** The number of rows when it began. */

@@ -13,7 +13,7 @@ export interface SendAgainOptions {
   readonly mayCreate: boolean;
 }
 
-/** Makes due a delivered lead that the service no longer has, with its key. */
+/** Schedules a sent lead that the service no longer has to be sent again, with its key. */
 export async function sendAgain(
   connection: Connection,
   table: string,
@@ -38,14 +38,14 @@ export async function sendAgain(
     );
   }
   if (row.lead_id !== null && (await isThere(client, String(row.lead_id))))
-    throw new OutboxError(`The lead with the key ${key} is there: there is nothing to send.`);
+    throw new OutboxError(`The lead with the key ${key} is at the service: there is nothing to send.`);
   const { changes } = await carryOut(connection, {
     // Counts as a second attempt, because the service may have the lead after all.
     sql: `UPDATE ${table} SET state = 'waiting', attempts = 1, next_attempt_at = ?, settled_at = NULL, reason = NULL, capture = ?
           WHERE idempotency_key = ? AND state IN ('delivered', 'already_open')`,
     values: [Date.now(), toText(data), keyIn(row)],
   });
-  if (changes !== 1) throw new OutboxError(`The lead with the key ${key} was changed meanwhile.`);
+  if (changes !== 1) throw new OutboxError(`The lead with the key ${key} was changed in the meantime.`);
 }
 
 async function isThere(client: LeadIntakeClient, leadId: string): Promise<boolean> {

@@ -11,7 +11,7 @@ const SET_UP_LOCK = 7_165_204_417;
 /** @throws TypeError when the name is not safe in a statement */
 export function checkedTable(name: string): string {
   if (!/^[A-Za-z_][A-Za-z0-9_]{0,62}$/.test(name)) {
-    throw new TypeError('The name of the table must have letters, digits and _ only, and at most 63 of them.');
+    throw new TypeError('The name of the table must be 1 to 63 letters, digits and _, and not begin with a digit.');
   }
   return name;
 }

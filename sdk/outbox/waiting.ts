@@ -28,7 +28,7 @@ export async function tellWaiting(
   const memo = await openMemo(connection, table, 'waiting');
   const { token } = await memo.read();
   if (Math.abs(now - Number(token)) < DAY_MS) return;
-  // One of several workers looks, and again in an hour if there is nothing to report or the report fails.
+  // One of several workers looks. It looks again in an hour if there is nothing to report or the report fails.
   const anHourOn = String(now - DAY_MS + HOUR_MS);
   if (!(await memo.write('', anHourOn, token))) return;
   const waiting = await leadsWhere(connection, table, `${SQL_WITH_DATA} AND (created_at < ? OR created_at > ?)`, [

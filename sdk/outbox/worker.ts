@@ -16,7 +16,7 @@ export interface WorkerOptions extends DeliveryOptions {
 /** The maximum pause after failed passes; milliseconds. */
 const MAX_PAUSE_MS = 60_000;
 
-/** The longest delay of a timer: a longer one would end at once. */
+/** The longest delay of a timer; milliseconds. A longer one fires immediately. */
 const MAX_POLL_MS = 2 ** 31 - 1;
 
 /** Makes passes until the signal is aborted. */

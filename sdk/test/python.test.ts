@@ -331,7 +331,7 @@ asyncio.run(left())`,
     );
     expect(printed.split('\n')).toEqual([
       'on_attempt has raised ValueError: no metrics',
-      'sending a lead has raised LookupError: it keeps waiting',
+      'sending a lead has raised LookupError: the lead keeps waiting',
       "[('delivered', None), ('waiting', 'LookupError')]",
       'None',
       'True',

@@ -10,7 +10,7 @@ final class CreatedLead
     /**
      * @param Lead $lead the lead as it was when created
      * @param bool $replayed whether an earlier request had created it
-     * @param int $attempts the number of times the request was sent; replayed with 1, another call had created it
+     * @param int $attempts the number of times the request was sent; if 1, and $replayed is true, another call had created it
      */
     public function __construct(
         #[\SensitiveParameter] public readonly Lead $lead,

@@ -5,8 +5,8 @@ declare(strict_types=1);
 namespace LeadIntake;
 
 /**
- * A lead. The API returns no contact. A field missing from the response, which the service always sends, is an empty
- * string, or null for a time.
+ * A lead; responses never contain its contact. The service always sends every field. If a response lacks one, it is an empty
+ * string here, or null for a source, a note and a time.
  */
 final class Lead
 {

@@ -31,7 +31,7 @@ final class LeadCapture implements \JsonSerializable
     }
 
     /**
-     * Returns the faults of the lead, with the messages and keys of the service's $fields. When it is empty, the service accepts the
+     * Returns the faults of the lead, with the messages and keys of the service's $fields. If there are none, the service accepts the
      * lead, unless the studio lacks its source. Also refuses a name without a visible character, which the service accepts. Checks
      * the lead as an outbox stores it, with one character for each line break of the note. Call it before you thank a visitor.
      *

@@ -61,8 +61,8 @@ final class LeadIntakeClient
 
     /**
      * Finds out before the first lead whether the address, the key, its scopes and the clock are right. Sends at most two
-     * requests, once each, which count for the quota: a list of one lead, and a creation that has neither data nor an idempotency
-     * key, so that it cannot write. A malformed address or key is a finding, too, and throws nothing.
+     * requests, once each, which count against the quota: a list of one lead, and a creation that cannot write, because it has
+     * neither data nor an idempotency key. A malformed address or key becomes a finding, not an error.
      *
      * @param string $baseUrl as for the client
      * @param string $apiKey as for the client
@@ -191,7 +191,7 @@ final class LeadIntakeClient
         } while ($cursor !== null);
     }
 
-    /** Returns the quota as the latest response described it; null before, and without its headers. */
+    /** Returns the quota from the latest response; null before the first one, and if it lacked the headers. */
     public function quota(): ?Quota
     {
         return $this->sender->quota;

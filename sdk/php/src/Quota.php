@@ -12,7 +12,7 @@ final class Quota
     /**
      * @param int $limit the number of requests in a window
      * @param int $remaining how many of them are left
-     * @param int $endsInSeconds how long the window still lasts
+     * @param int $endsInSeconds the time until the window ends
      */
     public function __construct(
         public readonly int $limit,

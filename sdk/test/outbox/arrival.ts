@@ -276,7 +276,9 @@ export function testArrival(
     const findId = (key: string | undefined) => rows.find((row) => row.idempotency_key === key)?.lead_id ?? '';
     await service.eraseLead(studioId, findId(keys[0]));
     const mayCreate = true;
-    expect(await website.refusal('send-again', { key: keys[2], capture: there, mayCreate })).toMatch(/is there/);
+    expect(await website.refusal('send-again', { key: keys[2], capture: there, mayCreate })).toMatch(
+      /is at the service/,
+    );
     expect(await website.refusal('send-again', { key: keys[0], mayCreate })).toMatch(/erased/);
     expect(await website.refusal('send-again', { key: keys[0], capture: erased })).toMatch(/another lead/);
     await website.refusal('send-again', { key: randomUUID(), capture: erased, mayCreate });

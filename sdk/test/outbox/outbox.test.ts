@@ -63,11 +63,11 @@ test('the outbox for TypeScript names an argument in the wrong place', async () 
   await outbox.setUp(database);
   const client = createLeadIntakeClient({ baseUrl: 'http://localhost', apiKey: unknownKey() });
   const swapped = [client, database] as never as [DatabaseSync, typeof client];
-  const first = 'The outbox takes a connection of node:sqlite, better-sqlite3 or pg first.';
+  const first = 'The first argument must be a connection of node:sqlite, better-sqlite3 or pg.';
   await expect(outbox.deliver(...swapped)).rejects.toThrow(new TypeError(first));
   await expect(outbox.reconcile(...swapped)).rejects.toThrow(new TypeError(first));
   expect(() => outbox.add(swapped[0], aCapture())).toThrow(new TypeError(first));
-  await expect(outbox.deliver(database, database as never)).rejects.toThrow(/^The outbox takes a client second/);
+  await expect(outbox.deliver(database, database as never)).rejects.toThrow(/^The second argument must be a client/);
 });
 
 // A timer that is too long, or none, fires at once.

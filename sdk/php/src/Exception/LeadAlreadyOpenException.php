@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace LeadIntake\Exception;
 
-/** 409: the contact already has an open lead, created with another key or elsewhere. A normal outcome. */
+/** 409: the contact already has an open lead, created with another key or elsewhere. A normal outcome: the studio knows the person. */
 final class LeadAlreadyOpenException extends ProblemException
 {
     /** @param ?string $existingLeadId the id of the open lead; null when the API key may not read leads */

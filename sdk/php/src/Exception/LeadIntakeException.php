@@ -14,7 +14,7 @@ abstract class LeadIntakeException extends \RuntimeException
      *     key to get the one lead
      * @param ?string $idempotencyKey the idempotency key of the creation; null for reads
      * @param int $attempts the number of times the request was sent
-     * @param ?int $retryAfterSeconds the Retry-After of the last response, even of an intermediary
+     * @param ?int $retryAfterSeconds the Retry-After of the last response, even if an intermediary sent it
      */
     public function __construct(
         string $message,

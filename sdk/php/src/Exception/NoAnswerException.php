@@ -6,7 +6,7 @@ namespace LeadIntake\Exception;
 
 use LeadIntake\Written;
 
-/** No valid response of the service was received: the network failed or the deadline passed. See getPrevious(). */
+/** The service sent no valid response: the network failed, the deadline passed, or the caller cancelled. See getPrevious(). */
 final class NoAnswerException extends LeadIntakeException
 {
     /** @param ?int $status the status of an intermediary's response, such as a proxy's; null when there was none */

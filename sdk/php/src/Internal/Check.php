@@ -17,7 +17,7 @@ use LeadIntake\Transport\TransportException;
  */
 final class Check
 {
-    /** A difference of clocks that may matter. */
+    /** The largest acceptable difference between the clocks. */
     private const MAX_CLOCK_DIFFERENCE_SECONDS = 5 * 60;
 
     private const PARTS = ['address', 'key', 'leads.create', 'leads.read', 'clock'];

@@ -21,7 +21,7 @@ final class Configuration
     private const KEY = '/^lik_[A-Za-z0-9_-]{48}$/D';
     private const KEY_LENGTH = 52;
 
-    /** Whether others can read requests to the address on their way. */
+    /** Whether others on the network can read requests to the address. */
     public static function isOpenToOthers(#[\SensitiveParameter] string $baseUrl): bool
     {
         return stripos($baseUrl, 'http:') === 0 && !preg_match('~' . Outcomes::HTTP_WITHIN . '~Di', $baseUrl);
@@ -42,7 +42,7 @@ final class Configuration
         return rtrim($baseUrl, '/') . '/v1/integrations/leads';
     }
 
-    /** @return array<string, string> the headers of all requests of a key; the exception does not repeat it */
+    /** @return array<string, string> the headers of all requests with a key; the message of the exception omits the key */
     public static function headers(#[\SensitiveParameter] string $apiKey): array
     {
         $fault = self::faultOfKey($apiKey);

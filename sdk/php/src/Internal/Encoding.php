@@ -29,7 +29,7 @@ final class Encoding
     /**
      * Returns the decoded response; unchanged, with its header, if it cannot be decoded.
      *
-     * @throws TransportException when it is longer than Response::MAX_BYTES then
+     * @throws TransportException when the decoded body is longer than Response::MAX_BYTES
      */
     public static function decoded(#[\SensitiveParameter] Response $response): Response
     {

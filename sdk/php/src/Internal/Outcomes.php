@@ -78,15 +78,15 @@ final class Outcomes
     public const SQL_RETRIED_ATTEMPTS = "CASE WHEN attempts > 1 OR (attempts = 1 AND state = 'waiting') THEN 1 ELSE 0 END";
 
     /** Why an outbox keeps the note of an already open lead. */
-    public const REASON_NOT_TAKEN = 'already open: the contact has an open lead; whether the studio has got this note is a setting of the studio';
+    public const REASON_NOT_TAKEN = 'already open: the contact has an open lead; whether the studio got this note depends on its settings';
 
     /** Why an outbox keeps a lead whose first attempt was answered with an earlier one. */
-    public const REASON_REPLAYED = 'replayed: its key had been used before, and no one may have got this message';
+    public const REASON_REPLAYED = 'replayed: its key had been used before, so perhaps nobody got this message';
 
     /** Why an outbox refuses a row. */
     public const REASON_UNREADABLE = 'unreadable: the data in the table is not a JSON object';
 
-    /** Why an API key may not find a lead of an outbox: the service answers all three cases alike. */
+    /** Why an API key may not find a lead of an outbox: the service gives all three cases the same response. */
     public const REASON_NOT_THERE = 'not there: erased, lost in a restored database, or of another studio';
 
     /** Why a text of a lead may differ from the one that the outbox has kept. */
@@ -95,7 +95,7 @@ final class Outcomes
     /** Why an outbox does not know whether a lead is there. */
     public const REASON_NOT_READ = 'not read: the service has failed to read it, which its operator has to look into';
 
-    /** Pages are trusted after this many leads in a row that they lacked could not be read one by one either. */
+    /** After this many leads in a row that no page had could not be read one by one either, the pages are trusted. */
     public const PAGES_MISSED = 100;
 
     /** The name of the client in requests; many firewalls refuse requests without one. */

@@ -7,7 +7,7 @@ namespace LeadIntake\Internal;
 use LeadIntake\Transport\Response;
 
 /**
- * Tells whether and when to retry after a response of the service or of a proxy.
+ * Tells whether and when to retry after a response from the service or a proxy.
  *
  * @internal
  */

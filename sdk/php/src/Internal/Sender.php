@@ -29,7 +29,7 @@ final class Sender
     /** The minimum time for another attempt. With less, it would more likely time out and leave the outcome unknown. */
     private const MIN_ATTEMPT_SECONDS = 1.0;
 
-    /** The quota as the latest response described it. */
+    /** The quota from the latest response; null before the first one, and if it lacked the headers. */
     public ?Quota $quota = null;
 
     /** The interval at which a wait between attempts checks for cancellation. */

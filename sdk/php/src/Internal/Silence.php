@@ -10,7 +10,7 @@ use LeadIntake\Transport\TransportException;
 use LeadIntake\Written;
 
 /**
- * No response of the service: none at all, or one of an intermediary such as a proxy.
+ * No response from the service: none at all, or one from an intermediary such as a proxy.
  *
  * @internal
  */
@@ -27,7 +27,7 @@ final class Silence implements Failure
 
     public static function of(#[\SensitiveParameter] Response $response): self
     {
-        return new self(new TransportException("the answer $response->status is not one of the service"), $response);
+        return new self(new TransportException("the answer $response->status is not from the service"), $response);
     }
 
     public static function inEncoding(#[\SensitiveParameter] Response $response): self

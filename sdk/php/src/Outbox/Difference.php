@@ -9,7 +9,7 @@ final class Difference
 {
     /**
      * @param string $leadId the id that the service had returned
-     * @param State $state if it is already open, the id names the contact's open lead, of another creation
+     * @param State $state if it is already open, the id is that of the contact's open lead, which another creation made
      * @param string $kind `not_there`: no lead with the id can be read; `other_data`: a text differs from the one that was sent;
      *     `not_read`: not known, because the service has failed to read it
      * @param string $reason a possible cause, in one sentence

@@ -13,10 +13,10 @@ final class Entry
      * @param string $idempotencyKey UUID in lower case
      * @param ?array<string, mixed> $capture the lead with the field names of the API; null once erased, or when the stored
      *     text is not a JSON object
-     * @param int $attempts the number of attempts so far, without those that have written nothing and failed for all leads
+     * @param int $attempts the number of attempts so far; those that wrote nothing and would have failed for any lead do not count
      * @param \DateTimeImmutable $createdAt when it was added, by the website's clock; UTC
      * @param \DateTimeImmutable $nextAttemptAt when it is sent next, while it waits; UTC
-     * @param ?\DateTimeImmutable $settledAt when its data were erased; UTC
+     * @param ?\DateTimeImmutable $settledAt when its data was erased; UTC
      * @param ?string $leadId the id of the created lead, or of the already open one if the service returned it
      * @param ?string $reason why it needs attention or, once settled, why perhaps nobody got the visitor's message; human-readable
      */
@@ -35,7 +35,7 @@ final class Entry
     }
 
     /**
-     * Returns the data as the same JSON, in which {} is not []; null when other languages may give other JSON.
+     * Returns the data as an object, so that {} does not become []; null when other languages may render it as other JSON.
      *
      * @internal
      */

@@ -22,7 +22,7 @@ use LeadIntake\Outbox\Internal\Waiting;
 
 /**
  * Stores leads in a table of the website's own database first, and sends them later. Leads in the table are retried until
- * they are delivered, across restarts; their data are erased after delivery. Exceptions of the database are passed through;
+ * they are delivered, across restarts; their data is erased after delivery. Exceptions of the database are passed through;
  * a missing table is an OutboxException.
  */
 final class Outbox
@@ -69,8 +69,8 @@ final class Outbox
      * click; different when any differs, such as after the visitor corrects the address. Without the hour, all visits to a
      * cached page would share one key.
      *
-     * @param ?string $formKey a random string rendered into the form; it is not stored. A form without one counts as one cached
-     *     page of all visitors, with the key ''
+     * @param ?string $formKey a random string rendered into the form, such as a UUID; it is not stored. A form without one has the
+     *     key '', as if all visitors had one cached page
      * @param LeadCapture|array<string, mixed> $capture the same data as given to add()
      * @param ?\DateTimeInterface $submittedAt when the form was submitted; default: now
      * @return string a UUID of version 8
@@ -104,14 +104,14 @@ final class Outbox
      *
      * Leaves out optional texts that are empty or blank, and makes each line break of the note one character.
      *
-     * Does nothing when the key is already stored with the same data, or with data that have been erased since.
+     * Does nothing when the key is already stored with the same data, or with data that has been erased since.
      *
      * @param LeadCapture|array<string, mixed> $capture an array has the field names of the API
      * @param ?string $idempotencyKey a UUID that identifies this lead's data permanently, such as keyFor() returns; default: a
      *     new one
      * @return string the key, in lower case
      *
-     * @throws \InvalidArgumentException when the lead cannot be stored, or the key is no UUID; nothing was written
+     * @throws \InvalidArgumentException when the lead cannot be stored, or the service does not accept the key; nothing was written
      * @throws OutboxException when the key is stored with different data; nothing was written
      */
     public function add(#[\SensitiveParameter] LeadCapture|array $capture, ?string $idempotencyKey = null): string
@@ -119,7 +119,7 @@ final class Outbox
         $json = CaptureJson::encode($capture);
         $key = $idempotencyKey === null ? Uuid::random() : Uuid::from($idempotencyKey);
         if ($key === null) {
-            throw new \InvalidArgumentException('the idempotency key must be a UUID with hyphens');
+            throw new \InvalidArgumentException('the idempotency key must be a UUID with hyphens, of version 1 to 8');
         }
         $this->table->insert($key, $json);
         $stored = $this->table->captureOf($key);
@@ -135,12 +135,12 @@ final class Outbox
      * Sends nothing before the Retry-After of a 429, a 503 or an intermediary has passed.
      *
      * @param int $limit the maximum number of leads to send
-     * @param ?callable(Entry, State): void $onSettled called for each delivered or already open lead before its data are
+     * @param ?callable(Entry, State): void $onSettled called for each delivered or already open lead before its data is
      *     erased; at least once. When it throws, the lead keeps its data and is retried later. Without it, leads with a
      *     `reason` are kept
-     * @param int $keepSettledDays the days after which entries with erased data are deleted
+     * @param int $keepSettledDays how many days entries of settled leads stay in the table, without their data
      * @param ?callable(WaitingLeads): void $onWaiting called at the end of a pass with the leads that have waited for more than
-     *     a day, for instance to mail it; at most once a day, over all workers. When it throws, it is called again in an hour
+     *     a day, for instance to mail this; at most once a day, over all workers. When it throws, it is called again in an hour
      *
      * @throws \LogicException when a transaction is open: a rollback would undo the stored outcomes
      * @throws OutboxException when a listener or sending a lead has failed, see getPrevious(); its leads keep waiting, the
@@ -168,7 +168,7 @@ final class Outbox
     /**
      * Returns the leads that need a person's attention, oldest first: leads that were refused, that wait because of the API
      * key, the studio or the address (401 to 405), that have waited for more than a day, that were added by a clock more than a day
-     * ahead, or whose note or message no one may have got.
+     * ahead, or whose message perhaps nobody got.
      */
     public function needsAttention(int $limit = 100): Attention
     {
@@ -188,10 +188,10 @@ final class Outbox
     }
 
     /**
-     * Makes a lead due immediately, with its key. The service answers the key of a delivered lead with that lead: add it
+     * Makes a lead due immediately, with its key. For a delivered lead, the service would only return the earlier lead: add it
      * with another key instead.
      *
-     * @param LeadCapture|array<string, mixed>|null $capture replaces its data; null keeps them. After an idempotency conflict
+     * @param LeadCapture|array<string, mixed>|null $capture replaces its data; null keeps it. After an idempotency conflict
      *     add the corrected lead again, with another key
      *
      * @throws \InvalidArgumentException when the new data cannot be stored
@@ -255,14 +255,14 @@ final class Outbox
     }
 
     /**
-     * Makes due a lead that was sent and that the service no longer has, with its key and data. Looks it up first. The service
-     * refuses an erased lead. It creates a lost one again, unless its contact has an open lead.
+     * Schedules a sent lead that the service no longer has to be sent again, with its key and data. Looks it up first. The
+     * service refuses an erased lead. It creates a lost one again, unless its contact has an open lead.
      *
      * @param bool $mayCreate confirms that this may create another lead: a service that has lost the lead has lost its key, too
-     * @param LeadCapture|array<string, mixed>|null $capture the data, if the outbox has erased them; null: those that it has kept
+     * @param LeadCapture|array<string, mixed>|null $capture the data, if the outbox has erased it; null: the data that the outbox has kept
      *
      * @throws \InvalidArgumentException when the data cannot be stored
-     * @throws OutboxException when it is there, was not sent, has no data, or $mayCreate is false
+     * @throws OutboxException when the service has the lead, it was not sent, has no data, or $mayCreate is false
      * @throws LeadIntakeException when the service could not be asked
      */
     public function sendAgain(
@@ -274,16 +274,16 @@ final class Outbox
         $entry = $this->table->sent($idempotencyKey)
             ?? throw new OutboxException("no lead with the idempotency key $idempotencyKey was sent");
         $data = $capture ?? $entry->capture
-            ?? throw new OutboxException("the data of the lead $idempotencyKey are erased: pass them, to send it again");
+            ?? throw new OutboxException("the data of the lead with the idempotency key $idempotencyKey is erased: pass it, to send it again");
         if (!$mayCreate) {
             throw new OutboxException("if the service no longer has the idempotency key $idempotencyKey, such as after its database"
                 . ' was restored, this creates another lead: confirm that by mayCreate');
         }
         if ($entry->leadId !== null && self::isThere($client, $entry->leadId)) {
-            throw new OutboxException("the lead with the idempotency key $idempotencyKey is there: there is nothing to send");
+            throw new OutboxException("the lead with the idempotency key $idempotencyKey is at the service: there is nothing to send");
         }
         if (!$this->table->sendAgain($entry->idempotencyKey, CaptureJson::encode($data))) {
-            throw new OutboxException("the lead with the idempotency key $idempotencyKey was changed meanwhile");
+            throw new OutboxException("the lead with the idempotency key $idempotencyKey was changed in the meantime");
         }
     }
 
@@ -307,15 +307,15 @@ final class Outbox
     private static function settled(string $key, ?State $state): OutboxException
     {
         return new OutboxException($state === null
-            ? "no lead has the idempotency key $key: compare the key and the table; settled leads are deleted in the end"
-            : "the lead with the idempotency key $key is $state->value, and its data are erased: add it again, with another key");
+            ? "no lead has the idempotency key $key: compare the key and the table; settled leads are deleted later"
+            : "the lead with the idempotency key $key is $state->value, and its data is erased: add it again, with another key");
     }
 
     private static function checkedName(string $table): string
     {
         return preg_match('/^[A-Za-z_][A-Za-z0-9_]{0,62}$/D', $table)
             ? $table
-            : throw new \InvalidArgumentException('the name of a table must have 1 to 63 ASCII letters, digits and _');
+            : throw new \InvalidArgumentException('the name of the table must be 1 to 63 letters, digits and _, and not begin with a digit');
     }
 
     private static function checkedLimit(int $limit): int

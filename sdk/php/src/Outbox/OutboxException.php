@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace LeadIntake\Outbox;
 
-/** The state of the entries does not permit the operation, or a listener, sending or storing an outcome failed. */
+/** The state of the table does not permit the operation, or a listener or sending a lead has failed; see the message. */
 final class OutboxException extends \RuntimeException
 {
 }

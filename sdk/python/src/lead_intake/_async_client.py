@@ -95,7 +95,7 @@ class AsyncLeadIntakeClient:
                 return
 
     def quota(self) -> Quota | None:
-        """Returns the quota as the latest response described it; None before, and without its headers."""
+        """Returns the quota from the latest response; None before the first one, and if it lacked the headers."""
         return self._quota
 
     async def aclose(self) -> None:

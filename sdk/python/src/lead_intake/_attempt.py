@@ -110,7 +110,7 @@ class Answer(Generic[T]):
 
     value: T
     headers: httpx2.Headers
-    #: The failure.
+    #: Nothing has failed.
     name = None
 
 
@@ -179,10 +179,10 @@ class Problem:
 
 @dataclass(frozen=True)
 class Silence:
-    """No response of the service: none at all, or one of an intermediary such as a proxy."""
+    """No response from the service: none at all, or one from an intermediary such as a proxy."""
 
     cause: Exception
-    #: The response of the intermediary.
+    #: The intermediary's response.
     response: httpx2.Response | None = None
 
     @property
@@ -240,11 +240,11 @@ def read_response(response: httpx2.Response, content: Content, read: Read[T]) ->
                 return Problem(response.status_code, body, response.headers)
     except (AttributeError, KeyError, MemoryError, RecursionError, TypeError, ValueError):
         pass
-    return Silence(NotAnAnswerError(f"the answer {response.status_code} is not one of the service"), response)
+    return Silence(NotAnAnswerError(f"the answer {response.status_code} is not from the service"), response)
 
 
 def fault_of_connection(error: BaseException | None) -> str:
-    """Returns the finding of a check."""
+    """Returns why there is no answer, as far as the error tells."""
     causes = list(_causes(error))
     if any(isinstance(cause, (httpx2.TimeoutException, TimeoutError)) for cause in causes):
         return "timed_out"
@@ -276,7 +276,7 @@ def why_no_answer(cause: BaseException | None, status: int | None) -> str:
 
 
 def _codes(error: BaseException | None) -> Iterator[str]:
-    """The system's codes, such as ``ECONNRESET``. Other texts may contain the address."""
+    """Yields the system's codes, such as ``ECONNRESET``. Other texts may contain the address."""
     for cause in _causes(error):
         if isinstance(cause, ssl.SSLError):
             if cause.reason:

@@ -18,7 +18,7 @@ from .models import CheckFinding, CheckReport
 #: A code, with the number or the fault that its sentence contains.
 _Found = tuple[str, int | str | None]
 
-#: A difference of clocks that may matter; seconds.
+#: The largest acceptable difference between the clocks; seconds.
 _MAX_CLOCK_DIFFERENCE = 5 * 60
 
 _PARTS = ("address", "key", "leads.create", "leads.read", "clock")

@@ -71,8 +71,8 @@ class LeadIntakeClient:
     ) -> CheckReport:
         """
         Finds out before the first lead whether the address, the key, its scopes and the clock are right. Sends at most
-        two requests, once each, which count for the quota: a list of one lead, and a creation that has neither data nor
-        an idempotency key, so that it cannot write. A malformed address or key is a finding, too, and raises nothing.
+        two requests, once each, which count against the quota: a list of one lead, and a creation that cannot write,
+        because it has neither data nor an idempotency key. A malformed address or key becomes a finding, not an error.
 
         :param attempt_timeout_seconds: the time limit of each request
         """
@@ -142,7 +142,7 @@ class LeadIntakeClient:
                 return
 
     def quota(self) -> Quota | None:
-        """Returns the quota as the latest response described it; None before, and without its headers."""
+        """Returns the quota from the latest response; None before the first one, and if it lacked the headers."""
         return self._quota
 
     def close(self) -> None:
@@ -188,7 +188,7 @@ class LeadIntakeClient:
     def _exchange(
         self, http: httpx2.Client, request: httpx2.Request, end: float, cancellation: Cancellation
     ) -> tuple[httpx2.Response, Content]:
-        """Sends a request and read the response; raises once the caller no longer waits."""
+        """Sends a request and reads the response; raises once the caller no longer waits."""
 
         def before_step(step: str, _: object) -> None:
             # Name resolution may have outlasted the attempt: its failure is already reported, so do not send.

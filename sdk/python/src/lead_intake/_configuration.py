@@ -22,7 +22,7 @@ _KEY_LENGTH = 52
 
 
 def is_open_to_others(base_url: str) -> bool:
-    """Whether others can read requests to the address on their way."""
+    """Whether others on the network can read requests to the address."""
     return base_url.lower().startswith("http:") and not re.match(HTTP_WITHIN, base_url, re.IGNORECASE)
 
 

@@ -22,7 +22,7 @@ _PROCESS = _Process()
 class Pools(Generic[Http]):
     """
     Makes an HTTP client for each process and event loop that uses the client. Two processes that share a connection
-    after a fork get each other's responses, and a connection of another event loop waits for ever.
+    after a fork get each other's responses, and a connection of another event loop waits forever.
     """
 
     def __init__(

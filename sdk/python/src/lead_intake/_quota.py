@@ -1,4 +1,4 @@
-"""The quota as responses describe it."""
+"""The quota, from the headers of a response."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ class Quota:
     limit: int
     #: How many of them are left.
     remaining: int
-    #: How long the window still lasts.
+    #: The time until the window ends.
     ends_in_seconds: int
 
 
 def quota_in(headers: Mapping[str, str]) -> Quota | None:
-    """Returns what ``RateLimit-Policy`` and ``RateLimit`` say; None when one is missing."""
+    """Reads the headers ``RateLimit-Policy`` and ``RateLimit``; None when one is missing."""
     limit = re.search("; *q=([0-9]+)", headers.get("ratelimit-policy", ""))
     left = re.search("; *r=([0-9]+); *t=([0-9]+)", headers.get("ratelimit", ""))
     return None if limit is None or left is None else Quota(int(limit[1]), int(left[1]), int(left[2]))

@@ -24,7 +24,7 @@ OnAttempt = Callable[[AttemptReport], None]
 _FIRST_BACK_OFF = 0.5
 _MAX_BACK_OFF = 30.0
 
-#: The minimum time for another attempt; seconds. With less, it would likely time out and leave the outcome unknown.
+#: The minimum time for another attempt; seconds. With less, it would more likely time out and leave it unknown.
 _MIN_ATTEMPT = 1.0
 
 _log = logging.getLogger("lead_intake")

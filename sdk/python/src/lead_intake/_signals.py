@@ -13,7 +13,7 @@ def is_of_signal(error: BaseException) -> bool:
 
 
 def raise_if_of_signal(error: BaseException) -> None:
-    """Raises the signal handler's error behind a transport's: the transport takes any TimeoutError for its own."""
+    """Raises the signal handler's error that a transport has wrapped: it takes any TimeoutError for its own."""
     cause: BaseException | None = error
     while cause is not None:
         if is_of_signal(cause):

@@ -19,7 +19,7 @@ class LeadIntakeError(Exception):
     idempotency_key: str | None
     #: The number of times the request was sent.
     attempts: int
-    #: The ``Retry-After`` of the last response, even of an intermediary; seconds.
+    #: The ``Retry-After`` of the last response, even if an intermediary sent it; seconds.
     retry_after_seconds: int | None = None
 
     def __init__(self, message: str, *, written: Written, idempotency_key: str | None, attempts: int) -> None:
@@ -82,7 +82,7 @@ class IdempotencyConflictError(ProblemError):
 
 
 class NoAnswerError(LeadIntakeError):
-    """No valid response of the service was received: the network failed or the deadline passed. See ``__cause__``."""
+    """The service sent no valid response: the network failed, the deadline passed, or the caller cancelled; see ``__cause__``."""
 
     #: The status of an intermediary's response, such as a proxy's; None when there was none.
     status: int | None = None

@@ -59,7 +59,7 @@ class LeadCapture:
     def faults(self) -> dict[str, list[str]]:
         """
         Returns the faults of the lead, with the messages and keys of the service's ``fields``, such as ``contact.value``.
-        When it is empty, the service accepts the lead, unless the studio lacks its source. Also refuses a name without a
+        If there are none, the service accepts the lead, unless the studio lacks its source. Also refuses a name without a
         visible character, which the service accepts. Checks the lead as an outbox stores it, with one character for each
         line break of the note. Call it before you thank a visitor.
         """
@@ -94,8 +94,8 @@ class LeadStage(str, Enum):
 @dataclass(frozen=True)
 class Lead:
     """
-    A lead; responses never contain its contact. A field other than the id is None if a response lacks it or deviates
-    from the documentation, which the service never does.
+    A lead; responses never contain its contact. The service always sends every field. If a response lacks one, or has it
+    in another form, it is None here.
     """
 
     id: str
@@ -131,14 +131,14 @@ class Lead:
 
 @dataclass(frozen=True)
 class CreatedLead:
-    """A lead that was created, by this call or by an earlier one with the same key."""
+    """The lead created by this request, or by an earlier one with the same idempotency key."""
 
-    #: The lead as it was created.
+    #: The lead as it was when created.
     lead: Lead
-    #: Whether an earlier attempt created it.
+    #: Whether an earlier request had created it.
     replayed: bool
     idempotency_key: str
-    #: The number of times the request was sent; replayed with 1, another call had created it.
+    #: The number of times the request was sent. If 1, and ``replayed`` is true, another call had created it.
     attempts: int = 1
 
 
@@ -185,7 +185,7 @@ class CheckReport:
 
 @dataclass(frozen=True)
 class LeadList:
-    """A page of the list, newest first."""
+    """A page of leads, newest first."""
 
     leads: list[Lead]
     #: Pass it unchanged as ``cursor`` to get the next page; None on the last page.

@@ -17,7 +17,7 @@ final class CaptureJson
     /** The capacity of MySQL's TEXT. */
     private const MAX_BYTES = 65_535;
 
-    /** Captures that are nested more deeply are shown as unreadable, because parsers of other languages differ. */
+    /** Captures that are nested more deeply are shown as unreadable, because the parsers of the languages differ. */
     private const MAX_DEPTH = 100;
 
     /**
@@ -58,7 +58,7 @@ final class CaptureJson
         return $capture instanceof \stdClass ? json_decode($json, true) : null;
     }
 
-    /** @return ?\stdClass null when other languages may give other JSON for the text */
+    /** @return ?\stdClass null when other languages may render the text as other JSON */
     public static function portable(#[\SensitiveParameter] string $json): ?\stdClass
     {
         $capture = json_decode($json, depth: self::MAX_DEPTH + 1);

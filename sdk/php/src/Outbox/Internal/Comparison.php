@@ -12,9 +12,9 @@ use LeadIntake\Outbox\Difference;
 use LeadIntake\Outbox\OutboxException;
 
 /**
- * Compares the sent leads with the service. Merges pages of leads with rows, both by descending id, with a few hundred of each
- * in memory. Once as many pages without any of the rows were read as rows are left, the rest is read one by one. That takes at
- * most twice the requests of the cheaper way, however many other leads are between them.
+ * Compares the sent leads with the service. Merges pages of leads with the rows, both by descending id, with a few hundred of
+ * each in memory. When it has read as many pages without a lead of the outbox as rows are left, it reads the remaining leads one
+ * by one. So it makes at most twice the requests of the cheaper way, however many other leads the studio has.
  *
  * @internal
  */
@@ -112,13 +112,13 @@ final class Comparison
         return $page ?? throw new Stopped('the service has refused the position: begin anew');
     }
 
-    /** Reads a lead. False: the service cannot read it, which does not end the comparison. Null: it is not there. */
+    /** Reads a lead; false when the service cannot, which does not end the comparison; null when it is not there. */
     private function lead(string $id): Lead|false|null
     {
         return $this->reads->read(static fn (LeadIntakeClient $client): Lead => $client->getLead($id), false);
     }
 
-    /** Reads a lead that no page has, and counts how many of these in a row were missing. */
+    /** Reads a lead that no page has, and counts how many such leads in a row were missing. */
     private function missedLead(string $id): Lead|false|null
     {
         $lead = $this->lead($id);
@@ -180,7 +180,7 @@ final class Comparison
         $this->saved = $this->reads->made;
         $this->rows->countUnsent($this->run);
         if (!$this->memo->write($this->run->toJson(), $this->token, $this->token)) {
-            throw new OutboxException('another comparison of this outbox has begun, and goes on in place of this one');
+            throw new OutboxException('another comparison of this outbox has begun, and replaces this one');
         }
     }
 }

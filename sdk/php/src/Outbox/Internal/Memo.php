@@ -44,7 +44,7 @@ final class Memo
         return [(string) ($row['value'] ?? ''), (string) ($row['token'] ?? '')];
     }
 
-    /** Takes over: others, with an earlier token, can no longer write. */
+    /** Takes the entry over: callers with an earlier token can no longer write it. */
     public function take(string $token): void
     {
         $this->database->execute("UPDATE $this->table SET token = ? WHERE name = ?", [$token, $this->name]);

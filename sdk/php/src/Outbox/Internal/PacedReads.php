@@ -17,10 +17,10 @@ use LeadIntake\Quota;
  */
 final class PacedReads
 {
-    /** The number of requests that ignore the quota, so that each call compares at least one lead. */
+    /** This many requests ignore the quota, so that each call compares at least one lead. */
     private const MIN_REQUESTS = 3;
 
-    /** A longer wait ends a comparison, which begins anew after a day. */
+    /** A longer wait ends a comparison: after a day, it would begin anew. */
     private const MAX_PAUSE_SECONDS = 86_400;
 
     /** Codes that say that no such lead, or no such page, can be read. */

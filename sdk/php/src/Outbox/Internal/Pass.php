@@ -79,7 +79,7 @@ final class Pass
             $this->fail($error);
         }
         if ($this->error !== null) {
-            $message = 'sending a lead, onSettled or onWaiting has failed: its leads keep waiting';
+            $message = 'sending a lead, onSettled or onWaiting has failed: the leads keep waiting';
             throw new OutboxException($message, previous: $this->error);
         }
         return new Summary(
@@ -92,7 +92,7 @@ final class Pass
         );
     }
 
-    /** @return string why the service has it wait; empty: it does not */
+    /** @return string the reason, if the service makes the entry wait or did not answer; otherwise empty */
     private function attempt(#[\SensitiveParameter] Entry $entry): string
     {
         // An object without named fields is a list in PHP, which the client does not send.
@@ -109,7 +109,7 @@ final class Pass
         } catch (LeadIntakeException $error) {
             return $this->handleFailure($entry, $error);
         } catch (\Throwable $error) {
-            // The website's own transport may throw this, which must not hold up other leads.
+            // The website's own transport may throw this. It must not hold up other leads.
             $this->postponeAfter($error, $entry);
             return '';
         }
@@ -137,7 +137,7 @@ final class Pass
         return $reason;
     }
 
-    /** @param ?string $reason why the data are kept for a person, unless the listener gets them; null: they are erased */
+    /** @param ?string $reason why the data is kept for a person, unless the listener gets it; null: it is erased */
     private function settle(#[\SensitiveParameter] Entry $entry, State $outcome, ?string $leadId, ?string $reason): void
     {
         $leadId = Uuid::from($leadId);
@@ -163,7 +163,7 @@ final class Pass
         }
     }
 
-    /** Postpones an entry. Its reason has the place instead of the message, which may contain the visitor's data. */
+    /** Postpones an entry. The reason names the error and its place: its message may contain the visitor's data. */
     private function postponeAfter(\Throwable $error, #[\SensitiveParameter] Entry $entry, string $where = ''): void
     {
         $this->fail($error);

@@ -28,10 +28,10 @@ final class Run
     /** The cursor of the next page; null: the first one. */
     public ?string $cursor = null;
 
-    /** Whether pages are read, and not single leads. */
+    /** Whether it reads pages; otherwise it reads leads one by one. */
     public bool $isPaging = true;
 
-    /** The number of pages that had none of the rows. */
+    /** The number of pages without a lead of the outbox. */
     public int $idlePages = 0;
     public int $requests = 0;
 

@@ -26,7 +26,7 @@ final class Table
 
     private const DAY_MS = 86_400_000;
 
-    /** The beginning of year 1 and the end of 9999, which each language can represent. */
+    /** The beginning of year 1 and the end of year 9999, which all languages can represent. */
     private const EARLIEST_MS = -62_135_596_800_000;
     private const LATEST_MS = 253_402_300_799_999;
 
@@ -46,7 +46,7 @@ final class Table
     public function insert(string $key, #[\SensitiveParameter] string $capture): void
     {
         $now = self::now();
-        // Both keep a transaction of PostgreSQL usable, and show other errors, which INSERT IGNORE hides.
+        // A unique violation would abort the transaction on PostgreSQL. INSERT IGNORE would hide other errors.
         $unlessThere = $this->database->dialect() === Dialect::MySQL
             ? 'ON DUPLICATE KEY UPDATE idempotency_key = idempotency_key'
             : 'ON CONFLICT (idempotency_key) DO NOTHING';
@@ -58,7 +58,7 @@ final class Table
     }
 
     /**
-     * Returns the data stored under a key, as the preceding insert saw them.
+     * Returns the data stored under a key, as the preceding insert saw it.
      *
      * @return ?string null: erased
      *
@@ -66,7 +66,7 @@ final class Table
      */
     public function captureOf(string $key): ?string
     {
-        // A transaction on MySQL otherwise does not see rows committed since it began.
+        // On MySQL, only a locking read sees rows that were committed since this transaction began.
         $lock = $this->database->dialect() === Dialect::MySQL ? ' LOCK IN SHARE MODE' : '';
         $rows = $this->rows("SELECT idempotency_key, capture FROM $this->name WHERE idempotency_key = ?$lock", [$key]);
         return $rows === []
@@ -74,7 +74,7 @@ final class Table
             : self::text($rows[0]['capture']);
     }
 
-    /** @return ?string the reason of a wait that was asked for and has not passed, during which nothing is sent */
+    /** @return ?string the reason of a requested pause that has not ended; until then, nothing is sent. Null: there is none */
     public function pause(): ?string
     {
         $now = self::now();
@@ -87,7 +87,7 @@ final class Table
     }
 
     /**
-     * @return list<array<string, int|string|null>> the due rows, fewest attempts first, then those due for longest: so leads
+     * @return list<array<string, int|string|null>> the due rows, fewest attempts first, then those due for longest. Thus leads
      *     that never get a response, or whose attempts do not count, cannot block others
      */
     public function due(int $limit): array
@@ -121,7 +121,7 @@ final class Table
     }
 
     /**
-     * Erases the data of a sent entry, unless there is a reason to keep them.
+     * Erases the data of a sent entry, unless there is a reason to keep it.
      *
      * @return bool whether the lease was still held
      */
@@ -149,7 +149,7 @@ final class Table
         return $this->note($set, [$attempts, self::now() + $waitMs, $reason], $takenUp);
     }
 
-    /** Makes due the entries that wait because of the configuration. */
+    /** Makes the entries due that wait because of the configuration. */
     public function release(): void
     {
         $now = self::now();
@@ -172,7 +172,7 @@ final class Table
         return $this->change($set, $values, $key);
     }
 
-    /** @return ?Entry a delivered or already open one */
+    /** @return ?Entry the delivered or already open entry with the key */
     public function sent(string $key): ?Entry
     {
         $rows = $this->rows(
@@ -253,7 +253,7 @@ final class Table
         return new Entry(
             $row['idempotency_key'],
             $capture === null ? null : CaptureJson::decode($capture),
-            // A row of an unknown state is not sent, as a refused one.
+            // A row in an unknown state counts as refused.
             State::tryFrom($row['state']) ?? State::Refused,
             (int) $row['attempts'],
             self::time($row['created_at']),
@@ -314,7 +314,7 @@ final class Table
         return $rows;
     }
 
-    /** PDO::ATTR_ORACLE_NULLS may turn NULL into ''. */
+    /** Returns null for '', into which PDO::ATTR_ORACLE_NULLS may turn NULL. */
     private static function text(int|float|string|null $value): ?string
     {
         return $value === null || $value === '' ? null : (string) $value;
@@ -328,7 +328,7 @@ final class Table
         return (new \DateTimeImmutable("@$seconds"))->modify('+' . $ms - $seconds * 1000 . ' msec');
     }
 
-    /** Entries added by a clock more than a day ahead are included: otherwise they would be reported too late. */
+    /** Includes entries added by a clock more than a day ahead: otherwise they would be reported too late. */
     private static function needsAttention(): string
     {
         return Outcomes::SQL_WITH_DATA

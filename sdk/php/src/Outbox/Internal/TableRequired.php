@@ -52,7 +52,7 @@ final class TableRequired implements Database
 
     private static function explained(\Exception $error): \Exception
     {
-        $what = 'the table of the outbox does not exist: call setUp() once, or carry out schema(), and compare the name of the table';
+        $what = 'the table of the outbox does not exist: call setUp() once, or run the statements of schema(), and compare the name of the table';
         return preg_match(self::MISSING, $error->getMessage()) ? new OutboxException($what, previous: $error) : $error;
     }
 }

@@ -31,7 +31,7 @@ final class Waiting
         if (abs($now - (int) $token) < self::DAY_MS) {
             return;
         }
-        // One of several workers looks, and again in an hour if there is nothing to report or the report fails.
+        // One of several workers looks. It looks again in an hour if there is nothing to report or the report fails.
         $anHourOn = (string) ($now - self::DAY_MS + self::HOUR_MS);
         if (!$memo->write('', $anHourOn, $token)) {
             return;

@@ -30,9 +30,9 @@ _MAX_DIFFERENCES = 100
 
 class Comparison:
     """
-    Merges pages of leads with rows, both by descending id, with a few hundred of each in memory. Once as many pages
-    without any of the rows were read as rows are left, the rest is read one by one. That takes at most twice the
-    requests of the cheaper way, however many other leads are between them.
+    Merges pages of leads with the rows, both by descending id, with a few hundred of each in memory. When it has read as
+    many pages without a lead of the outbox as rows are left, it reads the remaining leads one by one. So it makes at most
+    twice the requests of the cheaper way, however many other leads the studio has.
     """
 
     def __init__(
@@ -111,11 +111,11 @@ class Comparison:
         return page
 
     def _lead(self, lead_id: str) -> Found:
-        """Reads a lead. One that the service cannot read does not end the comparison of the others."""
+        """Reads a lead; ``not_read`` when the service cannot, which does not end the comparison."""
         return self._reads.read(lambda client: client.get_lead(lead_id), _NOT_READ)
 
     def _missed_lead(self, lead_id: str) -> Found:
-        """Reads a lead that no page has, and counts how many of these in a row were missing."""
+        """Reads a lead that no page has, and counts how many such leads in a row were missing."""
         lead = self._lead(lead_id)
         if lead != _NOT_READ:
             self._run.confirmed = self._run.confirmed + 1 if lead is None else 0
@@ -159,4 +159,4 @@ class Comparison:
         self._saved = self._reads.made
         self._run.waiting, self._run.refused = self._rows.unsent()
         if not self._memo.write(self._run.to_json(), self._token, self._token):
-            raise OutboxError("Another comparison of this outbox has begun, and goes on in place of this one.")
+            raise OutboxError("Another comparison of this outbox has begun, and replaces this one.")

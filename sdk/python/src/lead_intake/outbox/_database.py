@@ -40,9 +40,7 @@ class Database(Protocol):
 
 
 def database_of(connection: Any) -> Database:
-    """
-    :raises TypeError: when the outbox does not support this kind of connection
-    """
+    """Returns the operations on a connection; raises a TypeError when the outbox does not support its kind."""
     if iscoroutinefunction(getattr(connection, "commit", None)):
         raise TypeError(
             "The outbox does not support asyncio connections. With SQLAlchemy, "
@@ -96,7 +94,7 @@ _DRIVERS: dict[str, tuple[Engine, str]] = {
 }
 
 
-#: Drivers' signs of a missing table: a text of SQLite, an SQLSTATE of PostgreSQL, a number of MySQL.
+#: How drivers report a missing table: a text of SQLite, an SQLSTATE of PostgreSQL, a number of MySQL.
 _NO_SUCH_TABLE = "no such table"
 _UNDEFINED_TABLE = "42P01"
 _ER_NO_SUCH_TABLE = 1146
@@ -104,16 +102,14 @@ _ER_NO_SUCH_TABLE = 1146
 
 @contextmanager
 def _explaining() -> Iterator[None]:
-    """
-    :raises OutboxError: when a table is missing
-    """
+    """Raises an OutboxError when a table is missing."""
     try:
         yield
     except Exception as error:
         if any(map(_is_of_missing_table, (error, getattr(error, "orig", None), error.__cause__))):
             raise OutboxError(
-                "The table of the outbox does not exist: call set_up once, or carry out set_up_sql, and compare the name of"
-                " the table."
+                "The table of the outbox does not exist: call set_up once, or run the statements of set_up_sql, and compare"
+                " the name of the table."
             ) from error
         raise
 
@@ -170,7 +166,7 @@ class _SqlAlchemy:
             with _explaining():
                 return self._connection.execute(text(re.sub(r"\?", lambda _: f":{next(names)}", sql)), named)
         except StatementError as error:
-            # Its message would show the visitor's data.
+            # With them, its message would show the visitor's data.
             error.params = None
             raise
         except OutboxError as error:

@@ -51,7 +51,7 @@ class Pass:
         """
         :raises OutboxError: when a listener or sending a lead failed; the other leads were still sent
         """
-        # A requested pause holds for all leads.
+        # When the service asked one lead to wait, all leads wait.
         self._stopped_because = self._rows.pause()
         for key, next_attempt_at in self._rows.due(limit) if self._stopped_because is None else ():
             if should_stop():
@@ -99,13 +99,13 @@ class Pass:
         try:
             return send(self._client, lead.key, lead.capture, lead.attempts)
         except Exception as error:
-            self._fail(f"sending a lead has raised {type(error).__name__}: it keeps waiting", error)
+            self._fail(f"sending a lead has raised {type(error).__name__}: the lead keeps waiting", error)
             return postponed_by(error)
 
     def _notify(self, lead: TakenUp, outcome: Outcome) -> Outcome:
         """
-        Calls the listener for a settled lead: once it has returned, somebody has got the data. When it raises, the lead
-        keeps waiting.
+        Calls the listener for a settled lead. Once the listener has returned, somebody has the data. When it raises, the
+        lead keeps waiting.
         """
         if self._on_settled is None or lead.capture is None or not isinstance(outcome, Settled):
             return outcome
@@ -115,7 +115,7 @@ class Pass:
             )
         except Exception as error:
             raised = type(error).__name__
-            self._fail(f"on_settled has raised {raised}: its leads keep waiting", error)
+            self._fail(f"on_settled has raised {raised}: the lead keeps waiting", error)
             return postponed_by(error, "listener: ")
         return replace(outcome, reason=None)
 

@@ -12,12 +12,12 @@ class Entry:
     """A lead that needs a person's attention."""
 
     idempotency_key: str
-    #: ``refused``: it is not sent again, as any row of an unknown state. ``waiting``: it fails again until someone fixes the cause.
-    #: ``already_open``, ``delivered``: it is not sent again, but perhaps nobody got the visitor's message.
+    #: ``refused``: it is not sent again; a row in an unknown state counts as refused. ``waiting``: it fails again until someone fixes the
+    #: cause. ``already_open``, ``delivered``: it is not sent again, but perhaps nobody got the visitor's message; discard it once somebody has.
     state: Literal["waiting", "refused", "already_open", "delivered"]
     #: When it was stored; UTC.
     created_at: datetime
-    #: The number of attempts so far, without those that have written nothing and failed for all leads.
+    #: The number of attempts so far. Attempts that wrote nothing and would have failed for any lead do not count.
     attempts: int
     #: Why it needs attention, without personal data; None when it was not tried yet, or the worker that leased it was
     #: killed.
@@ -56,12 +56,12 @@ class SettledLead:
 
 @dataclass(frozen=True)
 class Delivery:
-    """The result of one pass, as numbers of leads."""
+    """The result of one pass, in numbers of leads."""
 
     delivered: int
     #: Leads whose contact already had an open lead.
     already_open: int
-    #: Leads the service refused; they need a person's attention.
+    #: Leads that the service refused; they need a person's attention.
     refused: int
     #: Leads tried in this pass that wait for their next attempt.
     postponed: int

@@ -27,8 +27,8 @@ def key_for(
     click; different when any differs, such as after the visitor corrects the address. Without the hour, all visits to a
     cached page would share one key.
 
-    :param form_key: a random string rendered into the form; it is not stored. A form without one counts as one cached
-    page of all visitors, with the key ""
+    :param form_key: a random string rendered into the form, such as a UUID; it is not stored. A form without one has the
+        key "", as if all visitors had one cached page
     :param capture: the lead, or its JSON in the form of the API
     :param submitted_at: when the form was submitted; default: now
     :raises ValueError, TypeError: when the data cannot be stored
@@ -48,5 +48,5 @@ def checked_key(key: str | None) -> str:
     if key is None:
         return str(uuid4())
     if not re.match(CAPTURE_RULES["sourceId"][0][0], key):
-        raise ValueError("An idempotency key must be a UUID with hyphens, of the versions 1 to 8.")
+        raise ValueError("The idempotency key must be a UUID with hyphens, of version 1 to 8.")
     return key.lower()

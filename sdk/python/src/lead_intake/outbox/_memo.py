@@ -29,7 +29,7 @@ class Memo:
         return next(iter(self._select()), ("", ""))
 
     def take(self, token: str) -> None:
-        """Takes over: others, with an earlier token, can no longer write."""
+        """Takes the entry over: callers with an earlier token can no longer write it."""
         self._database.change(f"UPDATE {self._table} SET token = ? WHERE name = ?", token, self._name)
 
     def write(self, value: str, token: str, expected: str) -> bool:

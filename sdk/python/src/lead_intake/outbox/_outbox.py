@@ -110,7 +110,7 @@ class Outbox:
             cause a repeat. When it raises, the lead keeps its data and is retried later. Without it, leads with a
             reason are kept.
         :param on_waiting: called at the end of a pass with the leads that have waited for more than a day, for instance
-        to mail it; at most once a day, over all workers. When it raises, it is called again in an hour.
+            to mail this; at most once a day, over all workers. When it raises, it is called again in an hour.
         :raises ValueError: when ``limit`` is below 1
         :raises OutboxError: when ``on_settled``, ``on_waiting`` or sending a lead raised, see ``__cause__``; the other leads were still
             sent
@@ -134,7 +134,7 @@ class Outbox:
 
         :param stop: ends the worker; may be set by a signal handler
         :param poll_seconds: the pause between two passes
-        :raises ValueError: when that is no number of seconds
+        :raises ValueError: when ``poll_seconds`` is not a number of seconds
         """
         if not 0 <= poll_seconds < float("inf"):
             raise ValueError("poll_seconds must be a number of seconds")
@@ -154,7 +154,7 @@ class Outbox:
         """
         Returns the leads that need a person's attention: leads that were refused, that wait because of the API key,
         the studio or the address (401 to 405), that have waited for more than a day, that were stored by a clock more than a day
-        ahead, or whose note or message no one may have got.
+        ahead, or whose message perhaps nobody got.
 
         :param limit: the maximum number of entries
         """
@@ -162,16 +162,14 @@ class Outbox:
             return rows.attention(limit)
 
     def waiting(self) -> WaitingLeads | None:
-        """
-        Summarizes all waiting leads: how many, since when, and why; None: there are none.
-        """
+        """Summarizes all waiting leads: how many, since when, and why; None: there are none."""
         with committing(self._connect) as database:
             return waiting_in(database, self._table, "state = 'waiting'")
 
     def retry(self, idempotency_key: str, capture: LeadCapture | Mapping[str, Any] | None = None) -> None:
         """
-        Makes a lead due immediately, with its key. The service answers the key of a delivered lead with that lead: add
-        it with another key instead.
+        Makes a lead due immediately, with its key. For a delivered lead, the service would only return the earlier lead:
+        add it with another key instead.
 
         :param capture: replaces its data; None keeps it
         :raises ValueError, TypeError: when the data is not a JSON object
@@ -206,7 +204,7 @@ class Outbox:
         :param client: a client whose key has the scope ``leads.read``
         :param max_seconds: no request begins and no wait for the quota ends after this time
         :param stop: ends the comparison between two requests
-        :param restart: begin anew instead of where the last call stopped
+        :param restart: begins anew instead of where the last call stopped
         :param on_difference: called at least once for each difference; after a crash or an error, again for some
         :raises OutboxError: when the key may not read leads, or another comparison has begun
         """
@@ -240,14 +238,14 @@ class Outbox:
         may_create: bool,
     ) -> None:
         """
-        Makes due a lead that was sent and that the service no longer has, with its key and data. Looks it up first. The
+        Schedules a sent lead that the service no longer has to be sent again, with its key and data. Looks it up first. The
         service refuses an erased lead. It creates a lost one again, unless its contact has an open lead.
 
         :param capture: the data, if the outbox has erased it; None: the data that the outbox has kept
         :param may_create: confirms that this may create another lead: a service that has lost the lead has lost its key,
-        too
+            too
         :raises ValueError, TypeError: when the data is not a JSON object
-        :raises OutboxError: when it is there, was not sent, has no data, or ``may_create`` is false
+        :raises OutboxError: when the service has the lead, it was not sent, has no data, or ``may_create`` is false
         :raises LeadIntakeError: when the service could not be asked
         """
         _checked(client)
@@ -265,10 +263,10 @@ class Outbox:
                 " another lead: confirm that by may_create."
             )
         if lead_id is not None and _is_there(client, lead_id):
-            raise OutboxError(f"The lead with the key {key} is there: there is nothing to send.")
+            raise OutboxError(f"The lead with the key {key} is at the service: there is nothing to send.")
         with self._rows() as rows:
             if not rows.send_again(key, text_of(data)):
-                raise OutboxError(f"The lead with the key {key} was changed meanwhile.")
+                raise OutboxError(f"The lead with the key {key} was changed in the meantime.")
 
     def _deliver(
         self,
@@ -294,9 +292,7 @@ class Outbox:
 
 
 def _checked(client: LeadIntakeClient) -> LeadIntakeClient:
-    """
-    :raises TypeError: when it is not a client, or one for asyncio
-    """
+    """Returns the client; raises a TypeError when it is not a client, or one for asyncio."""
     create_lead = getattr(client, "create_lead", None)
     if callable(create_lead) and not iscoroutinefunction(create_lead):
         return client

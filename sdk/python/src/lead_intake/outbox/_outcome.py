@@ -87,7 +87,7 @@ def send(client: LeadIntakeClient, key: str, capture: dict[str, Any] | None, pas
 
 
 def postponed_by(error: Exception, prefix: str = "") -> Postponed:
-    """Returns the outcome after an unexpected error. The name only: the message may contain the visitor's data."""
+    """Returns the outcome after an unexpected error. Keeps only its name: its message may contain the visitor's data."""
     return Postponed(_reason(f"{prefix}{type(error).__name__}"))
 
 

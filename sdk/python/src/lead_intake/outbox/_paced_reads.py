@@ -16,10 +16,10 @@ from .errors import OutboxError
 T = TypeVar("T")
 F = TypeVar("F")
 
-#: The number of requests that ignore the quota, so that each call compares at least one lead.
+#: This many requests ignore the quota, so that each call compares at least one lead.
 _MIN_REQUESTS = 3
 
-#: A longer wait ends a comparison, which begins anew after a day; seconds.
+#: A longer wait ends a comparison: after a day, it would begin anew; seconds.
 _MAX_PAUSE = 24 * 60 * 60
 
 #: Codes that say that no such lead, or no such page, can be read.

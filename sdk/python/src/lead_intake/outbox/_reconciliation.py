@@ -10,7 +10,7 @@ from typing import Literal
 from .._outcomes import REASON_NOT_READ, REASON_NOT_THERE, REASON_OTHER_DATA
 from ._times import now, time_of
 
-#: ``already_open``: the id names the contact's open lead, of another creation.
+#: ``already_open``: the id is that of the contact's open lead, which another creation made.
 SentState = Literal["delivered", "already_open"]
 #: ``not_there``: no lead with the id can be read. ``other_data``: a text differs from the one that was sent.
 #: ``not_read``: not known, because the service has failed to read it.
@@ -120,9 +120,9 @@ class Run:
     after: tuple[str, str] | None = None
     #: The cursor of the next page; None: the first one.
     cursor: str | None = None
-    #: Whether pages are read, and not single leads.
+    #: Whether it reads pages; otherwise it reads leads one by one.
     isPaging: bool = True
-    #: The number of pages that had none of the rows.
+    #: The number of pages without a lead of the outbox.
     idlePages: int = 0
     requests: int = 0
     #: The id of a lead of this studio; None: none was seen yet.

@@ -21,7 +21,7 @@ _MINUTE_MS = 60 * _SECOND_MS
 _HOUR_MS = 60 * _MINUTE_MS
 _DAY_MS = 24 * _HOUR_MS
 
-#: The lease of a worker on a lead; if the worker is killed, the lead waits until the lease expires.
+#: The lease on a lead in flight. When its worker is killed, the lead is sent again only after this time.
 _LEASE_MS = 5 * _MINUTE_MS
 
 _FIRST_BACK_OFF_MS = 30 * _SECOND_MS
@@ -30,10 +30,10 @@ _MAX_BACK_OFF_MS = _HOUR_MS
 #: The maximum time by which a lead is postponed.
 _MAX_WAIT_MS = _DAY_MS
 
-#: A row that waits longer than the maximum was written while a clock was ahead, and is due.
+#: A row whose next attempt is further away was written while a clock was ahead: it counts as due.
 _CLOCK_WAS_AHEAD_MS = _MAX_WAIT_MS + _HOUR_MS
 
-#: The maximum number of rows deleted in one pass, so that deletion does not delay sending.
+#: The maximum number of rows that a pass deletes, so that deleting does not delay it.
 _MAX_DELETED_ROWS = 500
 
 _STATES = ("waiting", "refused", "already_open", "delivered")
@@ -48,9 +48,9 @@ class TakenUp:
     #: None when the stored data cannot be read.
     capture: dict[str, Any] | None
     created_at: datetime
-    #: Including this one.
+    #: Includes this attempt.
     attempts: int
-    #: The time of the next attempt that this worker stored: while the row has this value, it is unchanged.
+    #: When the lease ends, stored as the time of the next attempt: while the row has it, the row is unchanged.
     lease_end: int
 
 
@@ -60,7 +60,7 @@ class Rows:
     def __init__(self, database: Database, table: str) -> None:
         self._database = database
         self._table = table
-        # As bytes, because SQLite may store text that is not UTF-8, which its driver does not return.
+        # As bytes on SQLite, which may store text that is not UTF-8: its driver would not return it.
         self._capture = "CAST(capture AS BLOB)" if database.engine == "sqlite" else "capture"
 
     def add(self, key: str, text: str) -> None:
@@ -84,8 +84,8 @@ class Rows:
             at,
             at,
         )
-        # When the key already exists, the row counts of drivers differ. In MySQL, only a locking read sees what other
-        # transactions have committed since this one began.
+        # When the key already exists, the row counts of drivers differ. On MySQL, only a locking read sees rows that were
+        # committed since this transaction began.
         locking = " FOR UPDATE" if is_mysql else ""
         stored = self._database.read(f"SELECT {self._capture} FROM {self._table} WHERE idempotency_key = ?{locking}", key)
         if not stored:
@@ -96,8 +96,8 @@ class Rows:
 
     def due(self, limit: int) -> list[tuple[str, int]]:
         """
-        Returns the due leads, as keys and the time of the next attempt. Those with the fewest attempts come first, then
-        those due for longest. So leads that never get a response, or whose attempts do not count, cannot delay others.
+        Returns keys and next attempt times of the due leads, fewest attempts first, then those due for longest. Thus leads
+        that never get a response, or whose attempts do not count, cannot block others.
         """
         at = now()
         rows = self._database.read(
@@ -111,7 +111,7 @@ class Rows:
         return [(_key(key), int(next_attempt_at)) for key, next_attempt_at in rows]
 
     def pause(self) -> str | None:
-        """Returns the reason of a requested pause that has not ended; until then, nothing is sent."""
+        """Returns the reason of a requested pause that has not ended; until then, nothing is sent. None: there is none."""
         at = now()
         rows = self._database.read(
             f"SELECT reason FROM {self._table} WHERE state = 'waiting' AND {like(PAUSE_REASONS)}"
@@ -134,7 +134,7 @@ class Rows:
         )
         if changed != 1:
             return None
-        # Read after leasing, because a person may correct the data until then.
+        # Read after leasing: until then, a person may change the data.
         for capture, created_at, attempts in self._database.read(
             f"SELECT {self._capture}, created_at, attempts FROM {self._table}"
             " WHERE idempotency_key = ? AND state = 'waiting' AND next_attempt_at = ?",
@@ -145,7 +145,7 @@ class Rows:
         return None
 
     def note(self, lead: TakenUp, outcome: Outcome) -> bool:
-        """Stores the outcome, unless the row was changed meanwhile; returns whether it was stored."""
+        """Stores the outcome, unless the row was changed in the meantime; returns whether it was stored."""
         match outcome:
             case Postponed(reason=reason, retry_after_seconds=seconds):
                 # The end of an outage must be noticed as soon as the end of a pause.
@@ -178,7 +178,7 @@ class Rows:
                 )
 
     def release(self) -> None:
-        """Makes due the leads that wait because of the configuration."""
+        """Makes the leads due that wait because of the configuration."""
         at = now()
         self._database.change(
             f"UPDATE {self._table} SET next_attempt_at = ? WHERE state = 'waiting' AND next_attempt_at > ?"
@@ -253,7 +253,7 @@ class Rows:
         )
 
     def sent(self, key: str) -> tuple[str, str | None, dict[str, Any] | None] | None:
-        """Returns key, id and data of a delivered or already open lead; None: there is no such lead."""
+        """Returns the key, id and data of a delivered or already open lead; None: there is no such lead."""
         for stored_key, lead_id, capture in self._database.read(
             f"SELECT idempotency_key, lead_id, {self._capture} FROM {self._table}"
             " WHERE idempotency_key IN (?, ?) AND state IN ('delivered', 'already_open')",
@@ -309,7 +309,7 @@ class Rows:
         ):
             raise OutboxError(f"The lead with the key {key} is {state}, and its data is erased: add it again, with another key.")
         raise OutboxError(
-            f"There is no lead with the key {key}: compare the key and the table. Settled leads are deleted in the end."
+            f"There is no lead with the key {key}: compare the key and the table. Settled leads are deleted later."
         )
 
 

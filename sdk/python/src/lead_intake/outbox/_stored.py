@@ -47,7 +47,7 @@ def text_of(capture: LeadCapture | Mapping[str, Any]) -> str:
 
 
 def capture_in(text: str | bytes | None) -> dict[str, Any] | None:
-    """Returns the stored data; None when there are none, or they are not a JSON object."""
+    """Returns the stored data; None when there is none, or it is not a JSON object."""
     try:
         # Not bytes: json would guess their encoding.
         value = json.loads(text.decode() if isinstance(text, bytes) else text or "null")

@@ -41,11 +41,9 @@ MEMO_NAME_LENGTH = 58
 
 
 def checked_table(name: str) -> str:
-    """
-    :raises ValueError: when the name would not be safe in a statement
-    """
+    """Returns the name; raises a ValueError when it would not be safe in a statement."""
     if not re.fullmatch("[A-Za-z_][A-Za-z0-9_]{0,62}", name):
-        raise ValueError("The name of the table must have letters, digits and _ only, and at most 63 of them.")
+        raise ValueError("The name of the table must be 1 to 63 letters, digits and _, and not begin with a digit.")
     return name
 
 

@@ -18,7 +18,7 @@ def now() -> int:
 
 
 def number_of(stored: Any) -> int:
-    """Returns a stored number; 0 for anything else, which SQLite stores in a column of any type."""
+    """Returns a stored number; 0 for any other value, which SQLite may store in any column."""
     try:
         return int(stored)
     except ValueError:
@@ -26,7 +26,7 @@ def number_of(stored: Any) -> int:
 
 
 def time_of(milliseconds: int) -> datetime:
-    """Returns a stored time; the nearest one where it is outside of the range."""
+    """Converts a stored time in milliseconds to the nearest valid datetime."""
     try:
         return _EPOCH + timedelta(milliseconds=milliseconds)
     except OverflowError:

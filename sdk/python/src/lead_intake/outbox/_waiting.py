@@ -29,7 +29,7 @@ def tell_waiting(database: Database, table: str, on_waiting: OnWaiting) -> None:
     _, token = memo.read()
     if abs(at - int(token or 0)) < _DAY_MS:
         return
-    # One of several workers looks, and again in an hour if there is nothing to report or the report fails.
+    # One of several workers looks. It looks again in an hour if there is nothing to report or the report fails.
     an_hour_on = str(at - _DAY_MS + _HOUR_MS)
     if not memo.write("", an_hour_on, token):
         return

@@ -2,4 +2,4 @@
 
 
 class OutboxError(Exception):
-    """The table does not permit the operation, or the listener or sending failed. Contains no personal data."""
+    """The state of the table does not permit the operation, or a listener or sending a lead has failed. Has no personal data."""
