@@ -695,11 +695,11 @@ describeIf(hasWordPress, 'the plugin for WordPress', REMEDY, () => {
       expect(await test()).toContain('Address, key, scopes and clock are right.');
     });
 
-    test('Tools › Leads says that no lead needs somebody, and the settings say what to enter', async () => {
+    test('Tools › Leads says that no lead needs attention, and the settings say what to enter', async () => {
       await run(`global $wpdb; $wpdb->query('DELETE FROM ' . LeadIntakePlugin\\Outboxes::table());`);
       const leads = await admin.page('tools.php?page=lead-intake-leads');
       expect(leads).toMatch(
-        /<h2>These need somebody<\/h2><p>Nothing\. No lead needs somebody\.<\/p><h2>The newest<\/h2><table/,
+        /<h2>Leads that need attention<\/h2><p>Nothing\. No lead needs attention\.<\/p><h2>The newest leads<\/h2><table/,
       );
       const settings = decoded(await admin.page('options-general.php?page=lead-intake-settings'));
       expect(settings).toMatch(/Address of the service<\/label>[\s\S]*API key<\/label>[\s\S]* placeholder="lik_…"/);
@@ -871,7 +871,7 @@ describeIf(hasWordPress, 'the plugin for WordPress', REMEDY, () => {
         expect(await inCrm()).toHaveLength(before + 1);
         // The newest one is first.
         const held = 'lead_intake_submission';
-        expect(await admin.press(page, held, 'again')).toContain('Held: more than a person sends');
+        expect(await admin.press(page, held, 'again')).toContain('Held: one network sent more than people do');
         await cron();
         expect((await inCrm()).map(({ displayName }) => displayName)).toEqual(
           expect.arrayContaining(['Annie Hopper', 'Radia Hopper']),
@@ -1145,7 +1145,7 @@ describeIf(hasWordPress, 'the plugin for WordPress', REMEDY, () => {
       const moved = `update_option('lead_intake_settings', ['url' => 'https://elsewhere.example']);`;
       expect(await update({ url }, moved)).toEqual([
         '9.9.9',
-        'The update is not of the deployment to which leads are sent.',
+        'The update is not from the deployment to which leads are sent.',
         version,
         true,
       ]);
@@ -1279,7 +1279,7 @@ describeIf(hasWordPress, 'the plugin for WordPress', REMEDY, () => {
       );
     const wrong = await save('http://example.org', 'no key');
     expect(wrong).toContain('The address must be like');
-    expect(wrong).toContain('That is no key');
+    expect(wrong).toContain('That is not a key');
     const url = `http://127.0.0.1:${proxy.port}`;
     expect(await save(url, studio.secret)).toContain('A key is stored.');
     // Saving without a key keeps the stored one.

@@ -43,7 +43,7 @@ export function pluginUpdate(name: string, zip: Uint8Array): PluginUpdate {
   };
 }
 
-/** Keeps a request to the file's own address from running it. */
+/** Ends a request to the file's own address before the file runs. */
 const GUARD = "defined('ABSPATH') || exit;";
 
 const withOwnClient = (php: string): string =>

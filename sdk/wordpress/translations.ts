@@ -14,7 +14,7 @@ export interface Text {
   readonly file: string;
 }
 
-/** One translation of a text: as many forms as its language has, or one. */
+/** The translations of texts: one form each, or as many plural forms as the language has. */
 export type Translations = ReadonlyMap<
   string,
   { readonly plural: string | undefined; readonly forms: readonly string[] }
@@ -53,7 +53,7 @@ export function textsOfPlugin(): readonly Text[] {
   return [...texts.values()];
 }
 
-/** Returns the template for translators, a file in the format of gettext. It has no date, so that equal code has equal templates. */
+/** Returns the template for translators, a file in the format of gettext. It has no date, so that equal code makes equal templates. */
 export function template(): string {
   const header = [
     'Project-Id-Version: Lead Intake',

@@ -2,7 +2,7 @@ import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { pluginFiles } from './plugin-files.ts';
 
-// Writes the plugin's files into a folder, as in its zip file.
+// Writes the files of the plugin's zip file into a folder.
 const [target = join(import.meta.dirname, 'build')] = process.argv.slice(2);
 rmSync(join(target, 'lead-intake'), { recursive: true, force: true });
 for (const [path, file] of pluginFiles()) {

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 defined('ABSPATH') || exit;
 
-// Loads the plugin's own classes and the PHP client. The build puts the client into the plugin's namespace, because another plugin may bring
+// Loads the plugin's own classes and the PHP client. The build puts the client into the plugin's namespace, because another plugin may have
 // another release of it.
 spl_autoload_register(static function (string $class): void {
     foreach (['LeadIntakePlugin\\Client\\' => 'client', 'LeadIntakePlugin\\' => 'src'] as $namespace => $folder) {

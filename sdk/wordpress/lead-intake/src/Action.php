@@ -22,7 +22,7 @@ final class Action
             try {
                 $next = $do($subject);
             } catch (\Exception) {
-                // The database has failed, or a lead was delivered meanwhile; the page shows which.
+                // The database has failed, or the lead was delivered in the meantime. The page shows which.
                 $next = wp_get_referer() ?: admin_url();
             }
             wp_safe_redirect($next);
@@ -59,7 +59,7 @@ final class Action
         printf('<form method="post" action="%s">', esc_url(admin_url('admin-post.php')));
         printf('<input type="hidden" name="action" value="%s">', esc_attr($action));
         printf('<input type="hidden" name="subject" value="%s">', esc_attr($subject));
-        // Without an id, which several forms in a page would share.
+        // Has no id, because several forms of a page would share it.
         printf('<input type="hidden" name="_wpnonce" value="%s">', esc_attr(wp_create_nonce($action . $subject)));
         wp_referer_field();
     }

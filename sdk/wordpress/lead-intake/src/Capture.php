@@ -8,13 +8,13 @@ defined('ABSPATH') || exit;
 use LeadIntake\Contact;
 use LeadIntake\LeadCapture;
 
-/** Makes a lead from the fields of a form: a lead has one contact, and one note for all other fields. */
+/** Makes a lead, with one contact and one note for all other fields, from the fields of a form. */
 final class Capture
 {
     public const MOST_OF_NAME = 160;
     public const MOST_OF_NOTE = 2000;
 
-    /** Returns a text with U+FFFD for each byte that is not UTF-8. */
+    /** Replaces each byte that is not UTF-8 by U+FFFD. */
     public static function text(#[\SensitiveParameter] string $posted): string
     {
         return json_decode(json_encode($posted, JSON_INVALID_UTF8_SUBSTITUTE));

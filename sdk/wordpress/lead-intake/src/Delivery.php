@@ -50,7 +50,7 @@ final class Delivery
         self::deliverSoon();
     }
 
-    /** Schedules due leads for the next run of WP-Cron, instead of within a minute. */
+    /** Makes the next run of WP-Cron send the due leads, instead of the next minute's. */
     public static function deliverSoon(): void
     {
         wp_schedule_single_event(time(), self::SOON);
@@ -65,7 +65,7 @@ final class Delivery
         }
     }
 
-    /** Returns why no lead is sent at all, if so: for example, the system does not run WP-Cron although the website relies on that. */
+    /** Returns why no lead is sent at all; null if leads are. For example, the system may not run WP-Cron although the website relies on it. */
     public static function fault(): ?string
     {
         $since = (int) wp_next_scheduled(self::EACH_MINUTE);

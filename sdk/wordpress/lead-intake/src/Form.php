@@ -18,17 +18,17 @@ final class Form
     private const FIELDS = ['name', 'email', 'phone', 'note'];
     public const MOST_OF_PHONE = 64;
 
-    /** The minimum time in which a person fills in a form. A cached page is always older than that. */
+    /** The minimum time in which a person fills in a form. A cached page is usually older. */
     private const LEAST_SECONDS = 2;
 
     /** @var array<string, string> the visitor's texts, when they were not accepted */
     private static array $entered = [];
     /** @var array<string, string> their faults, by field; '': those of the form */
     private static array $faults = [];
-    /** The form in which the visitor entered it; null: unknown. */
+    /** The form that the visitor sent; null: unknown. */
     private static ?array $sent = null;
     private static bool $isShown = false;
-    /** @var list<array{post: int, number: int}> the texts that are being rendered, with the number of their forms so far; 0: outside of posts */
+    /** @var list<array{post: int, number: int}> the posts that are being rendered, 0 for none, and how many forms each has so far */
     private static array $texts = [['post' => 0, 'number' => 0]];
 
     public static function register(): void
@@ -50,7 +50,7 @@ final class Form
     private static function receive(): void
     {
         if (isset($_GET[self::SENT]) || isset($_POST[self::FIELD])) {
-            // A cache would thank visitors who have sent nothing.
+            // From a cache, the page would thank visitors who have sent nothing.
             nocache_headers();
         }
         if (!isset($_POST[self::FIELD])) {
@@ -75,7 +75,7 @@ final class Form
             && time() - $form['at'] >= (int) apply_filters('lead_intake_least_seconds', self::LEAST_SECONDS)
             && apply_filters('lead_intake_is_human', true, self::$entered);
         if (!$isHuman) {
-            // A person can send it again: the plugin drops nothing silently as a bot's.
+            // The plugin drops nothing silently: a person can send it again.
             return [422, ['' => __('Please send it once more.', 'lead-intake')]];
         }
         ['fields' => $fields, 'source' => $source, 'consent' => $consent] = $form;
@@ -83,7 +83,7 @@ final class Form
         [$email, $phone] = [trim($texts['email']), trim($texts['phone'])];
         $contact = Capture::contact($email, $phone);
         $capture = new LeadCapture(
-            // Without a field for the name, the contact is the name. `-` keeps a wrong contact from being two faults.
+            // Without a field for the name, the contact is the name. `-` keeps a wrong contact from causing a second fault.
             in_array('name', $fields, true) ? trim($texts['name']) : (Capture::isContact($contact) ? mb_substr($contact->value, 0, Capture::MOST_OF_NAME) : '-'),
             $contact,
             $source === '' ? null : $source,
@@ -112,7 +112,7 @@ final class Form
         return [__('Phone', 'lead-intake') => $phone, __('Consent', 'lead-intake') => $consent];
     }
 
-    /** @return array<string, string> by field, the faults for which a visitor is not thanked: those of the service, and a missing consent */
+    /** @return array<string, string> the faults by field: those that the service would find, and a missing consent */
     private static function faultsOf(LeadCapture $capture, array $fields, string $consent): array
     {
         [$type, $value] = [$capture->contact->type, $capture->contact->value];
@@ -166,7 +166,7 @@ final class Form
         return self::shown($form + self::$texts[$text]);
     }
 
-    /** Returns the form. If it is the one that was sent, it has the visitor's texts. A form from before an update has no post and no number. */
+    /** Returns the form, with the visitor's texts if it is the one that was sent. Forms of earlier releases have no post and no number. */
     private static function shown(array $form): string
     {
         $isSent = self::$faults !== [] && (self::$sent === null || self::$sent + $form == $form + self::$sent);
@@ -181,7 +181,7 @@ final class Form
         return base64_encode($json) . '.' . hash_hmac('sha256', $json, wp_salt());
     }
 
-    /** @return ?array{fields: list<string>, source: string, consent: string, post?: int, number?: int, at: int} null: it is not of this website */
+    /** @return ?array{fields: list<string>, source: string, consent: string, post?: int, number?: int, at: int} null: it is not from this website */
     private static function opened(string $sealed): ?array
     {
         [$json, $hash] = explode('.', "$sealed.");

@@ -86,7 +86,7 @@ final class FormPlugins
         return __('That could not be stored. Please send it again later.', 'lead-intake');
     }
 
-    /** Ends the request instead of thanking the visitor, for a plugin without an answer of its own. */
+    /** Ends the request instead of thanking the visitor, if the plugin offers no other way. */
     private static function refuse(): never
     {
         wp_die(esc_html(self::refusal()), '', ['response' => 500]);
@@ -103,10 +103,10 @@ final class FormPlugins
         };
     }
 
-    /** @return bool whether it is stored, as far as it has to be */
+    /** @return bool whether it is stored, or need not be */
     private static function receive(string $plugin, int|string $form, #[\SensitiveParameter] array $values): bool
     {
-        // Fields that a plugin adds for itself begin with _.
+        // Names of fields that a plugin adds for itself begin with _.
         $own = array_filter($values, static fn (int|string $name): bool => !str_starts_with((string) $name, '_'), ARRAY_FILTER_USE_KEY);
         try {
             Intake::receive("$plugin:$form", array_map(self::text(...), $own));

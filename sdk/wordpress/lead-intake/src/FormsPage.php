@@ -48,7 +48,7 @@ final class FormsPage
         $form = is_string($_GET['form'] ?? null) ? wp_unslash($_GET['form']) : (string) array_key_first(Mapping::all() + $known);
         Action::openPage(__('Lead forms', 'lead-intake'));
         if ($known === []) {
-            $text = __('No form of Contact Form 7, Fluent Forms, WPForms or Gravity Forms is here. The shortcode [lead_intake_form] needs none of them.', 'lead-intake');
+            $text = __('There is no form of Contact Form 7, Fluent Forms, WPForms or Gravity Forms. The shortcode [lead_intake_form] needs none of them.', 'lead-intake');
             echo '<p>' . esc_html($text) . '</p>';
         } else {
             self::showForms($forms, $form);
@@ -130,8 +130,8 @@ final class FormsPage
     private static function showSubmissions(string $form, array $submissions): void
     {
         $isConnected = Mapping::of($form) !== null;
-        echo '<h2>' . esc_html__('The last submissions', 'lead-intake') . '</h2>';
-        $outcome = __('What became of it', 'lead-intake');
+        echo '<h2>' . esc_html__('The latest submissions', 'lead-intake') . '</h2>';
+        $outcome = __('Outcome', 'lead-intake');
         LeadsPage::openTable([__('Stored', 'lead-intake'), __('Fields', 'lead-intake'), $outcome, __('Actions', 'lead-intake')]);
         foreach ($submissions as $submission) {
             $fields = $submission['fields'] ?? [];
@@ -148,7 +148,7 @@ final class FormsPage
         echo '</tbody></table>';
         if ($submissions !== []) {
             Action::open(self::SEND_ALL, $form);
-            $isConnected && submit_button(__('Send all again that were not delivered', 'lead-intake'), 'secondary');
+            $isConnected && submit_button(__('Send all undelivered ones again', 'lead-intake'), 'secondary');
             echo '<button class="button" name="erase">' . esc_html__('Erase all that are held', 'lead-intake') . '</button></form>';
         }
     }
@@ -160,7 +160,7 @@ final class FormsPage
             $submission['fault'] === Submissions::NO_CONSENT => __('The visitor has not agreed: nothing was sent or stored.', 'lead-intake'),
             $submission['fields'] === null => '',
             $submission['fault'] === Submissions::NO_CONTACT => __('No email address or phone number was found. Correct the fields, and send it again.', 'lead-intake'),
-            $submission['fault'] === Submissions::HELD => __('Held: more than a person sends came from one network. Send it again if a person wrote it.', 'lead-intake'),
+            $submission['fault'] === Submissions::HELD => __('Held: one network sent more than people do. Send it again if a person wrote it.', 'lead-intake'),
             $submission['fault'] === Submissions::CUT => __('It is longer than a lead can be, and was cut. Read it here, and erase it.', 'lead-intake'),
             $submission['key'] === null => __('It is stored, but was not sent.', 'lead-intake'),
             default => '',

@@ -36,7 +36,7 @@ final class Intake
     }
 
     /**
-     * Sends a submission again by its form's present mapping. The new lead replaces one that was not delivered, and is added to one that was.
+     * Sends a submission again by its form's present mapping. The new lead replaces one that was not delivered; a delivered one stays.
      * Does nothing if the submission changed since it was read: its lead was delivered or replaced, or is being sent.
      *
      * @throws \Exception when the database fails; nothing is changed then
@@ -50,7 +50,7 @@ final class Intake
         Outboxes::database()->atomically(static function () use ($mapping, $submission): void {
             ['id' => $id, 'form' => $form, 'key' => $key] = $submission;
             $isOpen = static fn (array $row): bool => in_array($row['state'], ['waiting', 'refused'], true);
-            // The outbox marks a lead this way from before its request until there is an outcome.
+            // A leased lead looks like this, until the outcome of its request is stored.
             $isInFlight = static fn (array $row): bool => $row['state'] === 'waiting' && $row['reason'] === null && $row['attempts'] > 0
                 && $row['nextAttemptAt'] > microtime(true) * 1000;
             $now = Submissions::get((int) $id, 'FOR UPDATE');
@@ -67,7 +67,7 @@ final class Intake
         Delivery::deliverSoon();
     }
 
-    /** @param string $seed from which, with the lead, its key is derived */
+    /** @param string $seed the lead's key is derived from this and its data */
     private static function store(int $id, Mapping $mapping, string $form, #[\SensitiveParameter] array $values, string $seed): void
     {
         [$lead, $fault] = $mapping->lead($values, FormPlugins::fields($form));

@@ -39,7 +39,7 @@ final class LeadsPage
             } catch (OutboxException | \LogicException $error) {
                 return Action::said(self::url(), $error->getMessage(), false);
             }
-            $more = $report->isComplete ? '' : ' ' . __('Not all was compared: press the button again.', 'lead-intake');
+            $more = $report->isComplete ? '' : ' ' . __('Not everything was compared yet: press the button again.', 'lead-intake');
             return Action::said(self::url(), $report->summary . $more, $report->isComplete && $report->differences === []);
         });
     }
@@ -48,9 +48,9 @@ final class LeadsPage
     {
         Action::openPage(__('Leads', 'lead-intake'));
         try {
-            $none = __('Nothing. No lead needs somebody.', 'lead-intake');
-            self::showTable(__('These need somebody', 'lead-intake'), Outboxes::own()->needsAttention()->entries, $none);
-            self::showTable(__('The newest', 'lead-intake'), Outboxes::own()->newest());
+            $none = __('Nothing. No lead needs attention.', 'lead-intake');
+            self::showTable(__('Leads that need attention', 'lead-intake'), Outboxes::own()->needsAttention()->entries, $none);
+            self::showTable(__('The newest leads', 'lead-intake'), Outboxes::own()->newest());
             self::showComparison();
         } catch (\Exception) {
             // The notice above says that the database has failed.
@@ -116,7 +116,7 @@ final class LeadsPage
         };
     }
 
-    /** Shows the buttons of an entry. It can be discarded while its data are stored, even once delivered, after somebody has read the message. */
+    /** Shows the buttons of an entry. It can be discarded while its data is stored, even once it is delivered. */
     private static function showButtons(Entry $entry): void
     {
         $isOpen = in_array($entry->state, [State::Waiting, State::Refused], true);
@@ -131,7 +131,7 @@ final class LeadsPage
         echo '<button class="button" name="discard">' . esc_html($text) . '</button></form>';
     }
 
-    /** Returns the name, contact and note while the data are stored, and the id of the lead that the service has. */
+    /** Returns the name, contact and note while the data is stored, and the id of the lead that the service has. */
     private static function lead(Entry $entry): string
     {
         $texts = $entry->capture === null ? [__('The data is erased here.', 'lead-intake')] : Outboxes::texts($entry->capture);

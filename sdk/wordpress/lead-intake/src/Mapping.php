@@ -19,7 +19,7 @@ final class Mapping
     /**
      * @param array<string, string> $fields the name of the form's field by part
      * @param string $source the id of a lead source; empty: none
-     * @param bool $hasRest whether the fields of no part are added to the note
+     * @param bool $hasRest whether all other fields are added to the note
      */
     private function __construct(public readonly array $fields, public readonly string $source, public readonly bool $hasRest)
     {
@@ -47,7 +47,7 @@ final class Mapping
         return new self($fields, '', true);
     }
 
-    /** @return ?string the fault of the form that an administrator has sent, or null, when it is stored */
+    /** @return ?string the fault of the form that an administrator has sent; null: it is stored */
     public static function store(string $form, mixed $posted): ?string
     {
         $posted = is_array($posted) ? $posted : [];

@@ -33,10 +33,10 @@ final class Outboxes
             . " hour INTEGER UNSIGNED NOT NULL, number INTEGER UNSIGNED NOT NULL) $options");
     }
 
-    /** Removes the tables, unless somebody still has to read or send a part of them. @throws \Exception when the database fails */
+    /** Removes the tables, unless they contain a lead or a submission that needs attention. @throws \Exception when the database fails */
     public static function dropIfDelivered(): void
     {
-        // Creates missing tables, which have nothing and must not hide the contents of others.
+        // Creates missing tables, so that the count below does not fail.
         self::setUp();
         [$leads, $submissions] = [self::table(), Submissions::table()];
         $count = "SELECT (SELECT COUNT(*) FROM $leads WHERE capture IS NOT NULL) + (SELECT COUNT(*) FROM $submissions s WHERE "
@@ -62,7 +62,7 @@ final class Outboxes
         return preg_replace('/^(?=\d)/', '_', $wpdb->prefix . $name);
     }
 
-    /** @return \Generator<string, array<string, mixed>> the JSON that rows of a table have in a column, if they have any, by their keys */
+    /** @return \Generator<string, array<string, mixed>> the decoded JSON in a column of a table, by the keys of the rows that have any */
     public static function stored(string $table, string $key, string $column): \Generator
     {
         $last = '0';

@@ -48,7 +48,7 @@ final class Settings
         return new LeadIntakeClient(self::url(), self::key(), deadlineSeconds: self::DEADLINE_SECONDS);
     }
 
-    /** Checks the settings, and writes no lead. @return array{bool, string} whether leads can be sent, and a sentence on the settings and the clock */
+    /** Checks the settings, and writes no lead. @return array{bool, string} whether all is right, and a sentence on the settings and the clock */
     public static function check(): array
     {
         /* translators: %s: the reason, in English */
@@ -76,7 +76,7 @@ final class Settings
         };
     }
 
-    /** @return array{url?: string, key?: string, proxy?: string} what to store of a submitted form: not an invalid field, or an empty key */
+    /** @return array{url?: string, key?: string, proxy?: string} the settings to store; an invalid field or an empty key changes nothing */
     public static function checked(mixed $form): array
     {
         $settings = self::stored();
@@ -90,7 +90,7 @@ final class Settings
         if (self::isKey($key)) {
             $settings['key'] = $key;
         } elseif ($key !== '') {
-            self::complain('key', __('That is no key: one is lik_ and 48 characters, without a mistake.', 'lead-intake'));
+            self::complain('key', __('That is not a key. A key is lik_ and 48 characters, all of them typed correctly.', 'lead-intake'));
         }
         return $settings;
     }

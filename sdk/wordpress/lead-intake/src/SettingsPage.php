@@ -82,7 +82,7 @@ final class SettingsPage
         }
         $there = Settings::hasKey()
             ? __('A key is stored. Leave this empty to keep it.', 'lead-intake')
-            : __('No key is stored. Better than here it stands in wp-config.php, as LEAD_INTAKE_KEY.', 'lead-intake');
+            : __('No key is stored. The better place for it is wp-config.php, as LEAD_INTAKE_KEY.', 'lead-intake');
         echo "<input id=\"lead-intake-key\" class=\"regular-text\" type=\"password\" autocomplete=\"off\" placeholder=\"lik_…\" value=\"\" name=\"{$option}[key]\">";
         echo '<p class="description">' . esc_html($there) . '</p>';
     }

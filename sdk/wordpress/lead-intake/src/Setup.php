@@ -8,7 +8,7 @@ defined('ABSPATH') || exit;
 /** Creates and removes the plugin's options and tables, in a network for each of its websites. */
 final class Setup
 {
-    /** The version of a website's tables, which an update raises, because updates call no activation hook. */
+    /** The version of a website's tables. A higher one in an update sets the tables up, because updates call no activation hook. */
     private const OPTION = 'lead_intake_schema';
     private const SCHEMA = 1;
 

@@ -7,7 +7,7 @@ defined('ABSPATH') || exit;
 
 /**
  * Submissions to the forms of other plugins, stored as they came, so that a mapping can be corrected. Their fields are erased a week after
- * their lead was delivered, and never before that.
+ * their lead was delivered, or when an administrator erases them.
  */
 final class Submissions
 {
@@ -20,7 +20,7 @@ final class Submissions
     /** The visitor has not agreed: nothing was stored. */
     public const NO_CONSENT = 'consent';
 
-    /** The maximum number of held submissions. The visitor of a further one is told that it was not stored. */
+    /** The maximum number of held submissions. Visitors are told that further ones are not stored. */
     private const MOST_HELD = 500;
     private const KEPT_DAYS = 7;
     private const LISTED_DAYS = 30;
@@ -31,7 +31,7 @@ final class Submissions
         return Outboxes::table('lead_intake_submissions');
     }
 
-    /** @param ?array<string, string> $fields null: nothing of it may be stored @throws \RuntimeException when it was not stored */
+    /** @param ?array<string, string> $fields null: none of them may be stored @throws \RuntimeException when it was not stored */
     public static function add(string $form, #[\SensitiveParameter] ?array $fields, string $fault): int
     {
         $held = 'SELECT COUNT(*) AS number FROM ' . self::table() . ' WHERE fault = ? AND fields IS NOT NULL';
@@ -63,20 +63,20 @@ final class Submissions
         Outboxes::database()->execute('UPDATE ' . self::table() . ' SET fields = NULL WHERE form = ? AND fault = ?', [$form, self::HELD]);
     }
 
-    /** @return ?array<string, mixed> as of newest() */
+    /** @return ?array<string, mixed> as an element of newest() */
     public static function get(int $id, string $lock = ''): ?array
     {
         return self::rows('s.id = ?', [$id], 1, $lock)[0] ?? null;
     }
 
-    /** @return list<array<string, mixed>> those with fields that have one lead, such as of a double click, as of newest() */
+    /** @return list<array<string, mixed>> the submissions with fields that share a lead, as a double click does; in the form of newest() */
     public static function sharing(string $form, string $key): array
     {
         return self::rows('s.form = ? AND s.idempotency_key = ? AND s.fields IS NOT NULL', [$form, $key], PHP_INT_MAX);
     }
 
     /**
-     * Returns the submissions of a form, those that need somebody first, then the newest, each with the state of its lead.
+     * Returns the submissions of a form, each with the state of its lead: those that need attention first, then the newest.
      *
      * @return list<array{id: string, form: string, fields: ?array<string, string>, fault: string, key: ?string, createdAt: string,
      *     state: ?string, reason: ?string, leadId: ?string, attempts: ?string, nextAttemptAt: ?string}> numbers as text
@@ -86,14 +86,14 @@ final class Submissions
         return self::rows('s.form = ?', [$form], $limit);
     }
 
-    /** @return list<array<string, mixed>> those with fields whose lead was not delivered, as of newest() */
+    /** @return list<array<string, mixed>> the submissions with fields whose lead was not delivered; in the form of newest() */
     public static function undelivered(string $form, int $limit = 500): array
     {
         $where = "s.form = ? AND s.fields IS NOT NULL AND s.fault <> ? AND (s.idempotency_key IS NULL OR o.state IN ('waiting', 'refused'))";
         return self::rows($where, [$form, self::HELD], $limit);
     }
 
-    /** @return array{count: int, forms: list<string>} how many need somebody, and of which forms they are */
+    /** @return array{count: int, forms: list<string>} how many submissions need attention, and their forms */
     public static function needingSomebody(): array
     {
         $select = 'SELECT s.form, COUNT(*) AS number FROM ' . self::table() . ' s WHERE ';
@@ -115,7 +115,7 @@ final class Submissions
         Outboxes::database()->execute("DELETE FROM $table WHERE fields IS NULL AND created_at < ?", [$old]);
     }
 
-    /** @param string $lock such as `FOR UPDATE`, for which nobody else changes them, nor their leads @return list<array<string, mixed>> */
+    /** @param string $lock such as `FOR UPDATE`, which keeps others from changing them and their leads @return list<array<string, mixed>> */
     private static function rows(string $where, array $values, int $limit, string $lock = ''): array
     {
         $select = 'SELECT s.id, s.form, s.fields, s.fault, s.idempotency_key AS `key`, s.created_at AS createdAt, o.state, o.reason,'

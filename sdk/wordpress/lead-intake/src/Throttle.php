@@ -6,8 +6,8 @@ namespace LeadIntakePlugin;
 defined('ABSPATH') || exit;
 
 /**
- * Counts the submissions of an hour by the visitor's network: 256 addresses of IPv4, or a /56 of IPv6. Stores no address, but one of 65,536
- * numbers, a hash of the network with the website's salt. Two networks may share a number; there are never more rows than numbers.
+ * Counts the submissions of an hour by the visitor's network: 256 addresses of IPv4, or a /56 of IPv6. Stores one of 65,536 numbers in place
+ * of the address: a hash of the network with the website's salt. Two networks may share a number; there are never more rows than numbers.
  */
 final class Throttle
 {
@@ -41,13 +41,13 @@ final class Throttle
         return (int) $wpdb->get_var($wpdb->prepare("SELECT number FROM $table WHERE bucket = %d", $bucket)) > $most;
     }
 
-    /** Whether the visitor's address may be that of a proxy, so that nothing is counted. */
+    /** Whether nothing is counted, because the visitor's address may be that of a proxy. */
     public static function isBlind(): bool
     {
         return self::network() === null;
     }
 
-    /** @return ?string the first bytes of the visitor's address; null when it is of a private network, such as a proxy's */
+    /** @return ?string the first bytes of the visitor's address; null when it belongs to a private network, such as a proxy's */
     private static function network(): ?string
     {
         $header = Settings::addressHeader();

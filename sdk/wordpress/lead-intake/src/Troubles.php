@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace LeadIntakePlugin;
 defined('ABSPATH') || exit;
 
-/** Reports that leads are not delivered, as long as that is so: on all pages for administrators, and once a day by mail. */
+/** Reports that leads are not delivered, until they are: on all pages for administrators, and once a day by mail. */
 final class Troubles
 {
     public const DAILY = 'lead_intake_report';

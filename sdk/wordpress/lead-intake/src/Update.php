@@ -52,7 +52,7 @@ final class Update
         $folder = self::folder();
         // The address may have changed since the offer.
         if ($folder === null || $package !== $folder . basename($package) || $package !== ($offer->package ?? null)) {
-            return new \WP_Error('lead_intake_update', __('The update is not of the deployment to which leads are sent.', 'lead-intake'));
+            return new \WP_Error('lead_intake_update', __('The update is not from the deployment to which leads are sent.', 'lead-intake'));
         }
         $file = wp_tempnam($package);
         $stream = ['stream' => true, 'filename' => $file, 'limit_response_size' => self::MAX_PACKAGE_BYTES];
@@ -73,7 +73,7 @@ final class Update
         return is_wp_error($answer) || $status === 200 ? $answer : new \WP_Error('lead_intake_update', "the answer was $status");
     }
 
-    /** @return ?string the address of the deployment's packages; null without a deployment that is reached by https, or on this machine */
+    /** @return ?string the address of the deployment's packages; null unless it is reached by https or on this machine */
     private static function folder(): ?string
     {
         return Settings::isSafe(Settings::url()) ? rtrim(Settings::url(), '/') . '/docs/packages/' : null;

@@ -33,7 +33,7 @@ final class WpdbDatabase implements Database
 
     public function isInTransaction(): bool
     {
-        // MySQL exposes nothing more precise.
+        // MySQL reports nothing more precise.
         return $this->query('SELECT @@autocommit AS autocommit')[0]['autocommit'] !== '1';
     }
 
