@@ -6,7 +6,7 @@ declare(strict_types=1);
 
 const ATTEMPTS = 6;
 const UUID = '/^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/iD';
-// The service has only these codes. An answer of a firewall with another one is no refusal.
+// The service has only these codes. A firewall's response with another code is not a refusal.
 const CODES = '/^(integration_\w+|subscription_suspended|route_not_found|method_not_allowed|internal_error)$/D';
 
 final class OutcomeUnknown extends Exception

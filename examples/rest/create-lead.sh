@@ -28,7 +28,7 @@ type=${type%%;*}
 uuid='[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}'
 code=
 [ "$type" = application/problem+json ] && code=$(sed -n 's/.*"code":"\([a-z_]*\)".*/\1/p' "$answer")
-# The service has only these codes. An answer of a firewall with another one is no refusal.
+# The service has only these codes. A firewall's response with another code is not a refusal.
 [[ $code =~ ^(integration_.+|subscription_suspended|route_not_found|method_not_allowed|internal_error)$ ]] || code=
 [ "$type" = application/json ] && grep -qiE "^\{.*\"lead\":\{.*\"id\":\"$uuid\".*\} *$" "$answer" && code=lead
 

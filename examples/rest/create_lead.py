@@ -14,7 +14,7 @@ import zlib
 from http.client import HTTPException
 
 ATTEMPTS = 6
-# The service has only these codes. An answer of a firewall with another one is no refusal.
+# The service has only these codes. A firewall's response with another code is not a refusal.
 CODES = r"integration_\w+|subscription_suspended|route_not_found|method_not_allowed|internal_error"
 
 

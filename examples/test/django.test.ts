@@ -103,7 +103,7 @@ env/bin/pip install --quiet ${DATABASE_DRIVERS.map((driver) => `'${driver}'`).jo
     });
 
     // @proves arrival-1
-    test('each lead arrives once, no text is lost, and the staff sees the leads that need somebody', {
+    test('each lead arrives once, no text is lost, and the staff sees the leads that need attention', {
       concurrent: false,
     }, async () => {
       await send('Ada');

@@ -123,7 +123,7 @@ describeWithTools([...PHP_TOOLS, LARAVEL], 'the contact form with Laravel', () =
   });
 
   // @proves page-4
-  test('the office page shows the leads that need somebody only with the password', {
+  test('the office page shows the leads that need attention only with the password', {
     concurrent: false,
   }, async ({ onTestFinished }) => {
     const table = 'example_com_leads (idempotency_key, capture, state, attempts, created_at, next_attempt_at, reason)';

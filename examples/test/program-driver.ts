@@ -6,7 +6,7 @@ import { text } from 'node:stream/consumers';
 import type { DriverRequest } from '../../sdk/conformance/driver-process.ts';
 
 // A driver of the conformance suite for the programs of examples/rest: `node program-driver.ts MAX_SECONDS PROGRAM…`. They take a lead and
-// a key, and have no deadline. One that still retries at the deadline is killed, as by a website that restarts.
+// a key, and have no deadline. The driver kills a program that still retries at the deadline, as a website that restarts would.
 const [maxSeconds, program = '', ...args] = process.argv.slice(2);
 
 for await (const line of createInterface({ input: process.stdin })) {

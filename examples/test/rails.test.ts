@@ -299,7 +299,7 @@ describeWithTools([`${RAILS}'`], 'the recipe for Rails', () => {
   });
 
   // @proves page-4
-  test('the office page shows the leads that need somebody only with the password', {
+  test('the office page shows the leads that need attention only with the password', {
     concurrent: false,
   }, async () => {
     const store = (state: string, key = randomUUID()) => {

@@ -45,7 +45,7 @@ function repeatingSooner(name: string, source: string): string {
   return copy;
 }
 
-/** Conversations that the programs cannot hold. They lose nothing: a program exits with 75, or retries too often. */
+/** Conversations that the programs cannot pass. They lose no lead: a program exits with 75, or retries too often. */
 const CANNOT_HOLD: Readonly<Record<string, string>> = {
   ...(!process.env.SOAK && {
     'lost-replies/cut-at-every-byte': 'hundreds of processes: in a soak',
@@ -114,7 +114,7 @@ for (const command of findCommands('rest').trim().split('\n')) {
 
   describeWithTools(tools, `the REST example in ${program}`, () => {
     // @proves clients-3
-    test(`the ${program} example passes every conversation that it can hold`, async () => {
+    test(`the ${program} example passes every conversation chosen for it`, async () => {
       const [path = ''] = /examples\/\S+/.exec(command) ?? [];
       const copy = repeatingSooner(basename(path), readFileSync(join(ROOT, path), 'utf8'));
       // 28 s are less than the deadline of a conversation, and more than curl waits for a lost response and repeats.
@@ -193,7 +193,7 @@ for (const command of findCommands('rest').trim().split('\n')) {
 }
 
 // @proves clients-3
-test('the retry loop in the docs passes every conversation that it can hold', async () => {
+test('the retry loop in the docs passes every conversation chosen for it', async () => {
   const page = readFileSync(join(ROOT, 'gateway/docs/pages/retries.md'), 'utf8');
   const [, loop = ''] = /```js\n([\s\S]*?)```/.exec(page) ?? [];
   const program = `${loop}

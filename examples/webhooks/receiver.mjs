@@ -1,4 +1,4 @@
-// Receives webhooks of Lead Intake on PORT, behind a proxy that terminates TLS. WEBHOOK_SECRET is a secret of the endpoint.
+// Receives webhooks of Lead Intake on PORT, behind a proxy that terminates TLS. WEBHOOK_SECRET is one of the endpoint's secrets.
 import { createServer } from 'node:http';
 import { Webhook } from 'standardwebhooks';
 
@@ -17,10 +17,10 @@ createServer(async (request, response) => {
       if (size > MAX_BYTES) throw new Error('too long');
       chunks.push(chunk);
     }
-    // Verify the bytes as they came: parsed and written again, they would have another signature.
+    // Verify the bytes as they came: JSON that was parsed and serialized again would have another signature.
     message = webhook.verify(Buffer.concat(chunks), request.headers);
   } catch {
-    // A peer that disconnects in the middle ends up here, too, and must not end this program.
+    // A sender that disconnects early also ends up here, and must not end this program.
     response.writeHead(401, { connection: 'close' }).end();
     return;
   }
@@ -30,6 +30,6 @@ createServer(async (request, response) => {
     revisions.set(leadId, BigInt(revision));
     console.log(message.type, leadId, revision, kinds.join());
   }
-  // Answer only now: a change that was answered with 2xx does not come again.
+  // Respond only now: a change that got a 2xx does not come again.
   response.writeHead(204).end();
 }).listen(process.env.PORT, '127.0.0.1');

@@ -1,4 +1,4 @@
-"""Receives webhooks of Lead Intake on PORT, behind a proxy that terminates TLS. WEBHOOK_SECRET is a secret of the endpoint."""
+"""Receives webhooks of Lead Intake on PORT, behind a proxy that terminates TLS. WEBHOOK_SECRET is one of the endpoint's secrets."""
 
 import os
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -21,7 +21,7 @@ class Receiver(BaseHTTPRequestHandler):
             length = int(self.headers["content-length"])
             if not 0 <= length <= MAX_BYTES:
                 raise ValueError
-            # Verify the bytes as they came: parsed and written again, they would have another signature.
+            # Verify the bytes as they came: JSON that was parsed and serialized again would have another signature.
             body = self.rfile.read(length)
             message = webhook.verify(body, {name.lower(): value for name, value in self.headers.items()})
         except (TypeError, ValueError, WebhookVerificationError):
@@ -31,7 +31,7 @@ class Receiver(BaseHTTPRequestHandler):
         if revisions.get(data["leadId"], -1) < int(data["revision"]):
             revisions[data["leadId"]] = int(data["revision"])
             print(message["type"], data["leadId"], data["revision"], ",".join(data["kinds"]), flush=True)
-        # Answer only now: a change that was answered with 2xx does not come again.
+        # Respond only now: a change that got a 2xx does not come again.
         self.answer(204)
 
     def answer(self, status: int) -> None:

@@ -27,7 +27,7 @@ copy.execute(
         came_at INTEGER DEFAULT (strftime('%s')), PRIMARY KEY (studio_id, id))"""
 )
 copy.execute("CREATE TABLE IF NOT EXISTS epochs (epoch INTEGER PRIMARY KEY, compared INTEGER DEFAULT 0)")
-# It is a single statement, so that an older state never overwrites a newer one, and a lead that a restore lost does not come
+# A single statement, so that an older state never overwrites a newer one, and a lead that a restore lost does not come
 # back. An erased lead has no name or contact.
 PUT = """INSERT INTO leads (studio_id, id, revision, display_name, contact, stage)
     SELECT ?, ?, ?, ?, ?, ? WHERE ? = (SELECT max(epoch) FROM epochs)

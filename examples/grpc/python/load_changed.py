@@ -8,7 +8,7 @@ import grpc
 from leadintake.v1 import lead_intake_pb2 as pb
 from leadintake.v1.lead_intake_pb2_grpc import LeadIntakeServiceStub
 
-# The overlap of loads: clocks of cores differ, and a change gets its time a little before it can be read.
+# How far loads overlap: the clocks of cores differ, and a change can be read only shortly after its time.
 OVERLAP_MS = 5 * 60_000
 
 TOKEN = os.environ.get("CORE_TOKEN")

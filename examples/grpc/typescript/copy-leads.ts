@@ -30,7 +30,7 @@ copy.exec(`CREATE TABLE IF NOT EXISTS leads (
   studio_id TEXT, id TEXT, revision INTEGER, display_name TEXT, contact TEXT, stage TEXT,
   came_at INTEGER DEFAULT (unixepoch()), PRIMARY KEY (studio_id, id));
   CREATE TABLE IF NOT EXISTS epochs (epoch INTEGER PRIMARY KEY, compared INTEGER DEFAULT 0)`);
-// It is a single statement, so that an older state never overwrites a newer one, and a lead that a restore lost does not come
+// A single statement, so that an older state never overwrites a newer one, and a lead that a restore lost does not come
 // back. An erased lead has no name or contact.
 const put = copy.prepare(`INSERT INTO leads (studio_id, id, revision, display_name, contact, stage)
   SELECT ?, ?, ?, ?, ?, ? WHERE ? = (SELECT max(epoch) FROM epochs)

@@ -8,7 +8,7 @@ import { type Lead, LeadIntakeService, LeadStageSchema } from './gen/leadintake/
 
 const { CORE_ADDRESS, CORE_TOKEN, REPORT = 'report.db' } = process.env;
 
-/** The overlap of loads: clocks of cores differ, and a change gets its time a little before it can be read. */
+/** How far loads overlap: the clocks of cores differ, and a change can be read only shortly after its time. */
 const OVERLAP_MS = 5 * 60_000;
 
 const presentToken: Interceptor = (next) => (request) => {

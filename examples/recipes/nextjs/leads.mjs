@@ -18,7 +18,7 @@ const COMMANDS = {
     await outbox.run(database, client(), { signal: stop.signal });
   },
   send: (database) => outbox.deliver(database, client()),
-  /** Prints the leads that need somebody, with the visitors' messages; nothing when there are none. */
+  /** Prints the leads that need attention, with the visitors' messages; nothing when there are none. */
   async report(database) {
     const { count, entries } = await outbox.needsAttention(database);
     for (const { idempotencyKey, state, createdAt, reason, capture } of entries) {

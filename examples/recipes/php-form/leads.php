@@ -32,7 +32,7 @@ function setUp(): void
     outbox()->setUp();
 }
 
-/** Prints once a day the leads that have waited for more than a day, so that cron mails it. */
+/** Prints the leads that have waited for more than a day, once a day, so that cron mails them. */
 function tell(WaitingLeads $waiting): void
 {
     echo "$waiting->count leads have waited for more than a day, the oldest since {$waiting->oldest->format('c')}\n";
@@ -54,7 +54,7 @@ function compare(): void
     }
 }
 
-/** Prints the leads that need somebody, with the visitors' messages; nothing when there are none. */
+/** Prints the leads that need attention, with the visitors' messages; nothing when there are none. */
 function report(): void
 {
     $needy = outbox()->needsAttention();

@@ -9,7 +9,7 @@ use LeadIntake\Outbox\Outbox;
 
 require __DIR__ . '/vendor/autoload.php';
 
-/** The website's own database: here SQLite; `mysql:host=…;dbname=…` and `pgsql:…` work as well. */
+/** Returns the website's own database: SQLite, MySQL, MariaDB or PostgreSQL, by the address in DATABASE. */
 function database(): PDO
 {
     static $database;
@@ -21,7 +21,7 @@ function database(): PDO
     );
 }
 
-/** The outbox. Its table is named after this website: another one in the same database would send the leads of this one. */
+/** The outbox. Its table is named after this website, because another website in the same database would send its leads. */
 function outbox(): Outbox
 {
     static $outbox;

@@ -25,7 +25,7 @@ type Leads = LeadIntakeServiceClient<InterceptedService<Channel, Present>>;
 fn present_token(mut request: Request<()>) -> Result<Request<()>, Status> {
     if let Ok(token) = env::var("CORE_TOKEN") {
         let value = format!("Bearer {token}").parse();
-        let value = value.map_err(|_| Status::internal("CORE_TOKEN cannot stand in a header"))?;
+        let value = value.map_err(|_| Status::internal("CORE_TOKEN has characters that a header cannot have"))?;
         request.metadata_mut().insert("authorization", value);
     }
     request.set_timeout(Duration::from_secs(5));

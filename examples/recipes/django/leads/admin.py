@@ -16,7 +16,7 @@ from .models import StoredLead
 from .outbox import outbox
 from .service import READ_KEY, client
 
-#: The maximum time of a comparison, which another click continues.
+#: The maximum time of a comparison. Another click continues it.
 SECONDS = 20
 
 
@@ -52,7 +52,7 @@ class LeadsInNeed(admin.ModelAdmin):
     # See below. A transaction would also stay open during the whole comparison.
     @transaction.non_atomic_requests
     def compare(self, request: HttpRequest) -> HttpResponse:
-        """Compares sent leads with the service, and shows the latest report, of this page or of the command."""
+        """Compares sent leads with the service, and shows the latest report, which may be the command's."""
         if not self.has_view_permission(request):
             raise PermissionDenied
         problem = ""

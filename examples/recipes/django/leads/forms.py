@@ -13,7 +13,7 @@ class TextField(forms.CharField):
 
 
 class ContactForm(forms.Form):
-    """Shows a visitor at once the faults for which the service would refuse the lead later."""
+    """Immediately shows a visitor the faults for which the service would refuse the lead later."""
 
     #: Identifies the page: submitting it several times with the same data creates one lead. Any value is accepted.
     key = forms.CharField(required=False, initial=uuid4, widget=forms.HiddenInput)

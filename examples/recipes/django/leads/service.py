@@ -5,7 +5,7 @@ import os
 from django.core.management.base import CommandError
 from lead_intake import LeadIntakeClient
 
-#: The API key of the worker, and one with the scope leads.read alone, for pages.
+#: The names of the worker's API key, and of one with only the scope leads.read, for pages.
 KEY = "LEAD_INTAKE_KEY"
 READ_KEY = "LEAD_INTAKE_READ_KEY"
 

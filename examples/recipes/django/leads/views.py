@@ -9,7 +9,7 @@ from .forms import ContactForm
 from .outbox import outbox
 
 
-# Anybody may send this form, so a forged request can do no more. A token would lose the text of a visitor whose cookie is gone.
+# Anybody may send this form, so a forged request gains nothing. With a token, a visitor whose cookie is gone would lose the text.
 @csrf_exempt
 @never_cache  # each visit has a key of its own, even after going back
 def contact(request: HttpRequest) -> HttpResponse:
@@ -19,7 +19,7 @@ def contact(request: HttpRequest) -> HttpResponse:
     with transaction.atomic():
         # Store other data of the visit here.
         capture = form.to_capture()
-        # The same page with the same data is one lead; with other data, it is another one.
+        # The same page with the same data is one lead; with other data, it is another.
         outbox.add(connection, capture, idempotency_key=key_for(form.cleaned_data["key"], capture))
     return redirect("leads:thanks")
 

@@ -3,10 +3,10 @@ import { DatabaseSync } from 'node:sqlite';
 import { fileURLToPath } from 'node:url';
 import { createOutbox } from 'lead-intake-sdk/outbox';
 
-/** The outbox. Its table is named after this website: another one in the same database would send the leads of this one. */
+/** The outbox. Its table is named after this website, because another website in the same database would send its leads. */
 export const outbox = createOutbox({ table: 'example_com_leads' });
 
-/** The file of the database, which lies in the folder above this one. */
+/** The file of the database, by default in the folder above this one. */
 const FILE = process.env.WEBSITE_DATABASE ?? join(dirname(fileURLToPath(import.meta.url)), '..', 'website.db');
 
 let opened;
@@ -26,7 +26,7 @@ export function openWebsite() {
 async function open() {
   const database = new DatabaseSync(FILE, { timeout: 5000 });
   try {
-    // The worker and visitors write concurrently; erased data are overwritten.
+    // WAL: the worker and visitors can write while others read. secure_delete: erased data is overwritten.
     database.exec('PRAGMA journal_mode = WAL; PRAGMA secure_delete = ON');
     await outbox.setUp(database);
     return database;

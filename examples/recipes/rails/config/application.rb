@@ -2,7 +2,7 @@ require "rails"
 require "active_record/railtie"
 require "action_controller/railtie"
 
-# The minimal website in which the recipe can be tried.
+# A minimal website for trying the recipe.
 class Website < Rails::Application
   config.load_defaults 6.1
   config.eager_load = true

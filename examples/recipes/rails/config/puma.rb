@@ -1,2 +1,2 @@
-# Before Rails 7.1, a thread that waits for SQLite stops all threads of its process, including the one that it waits for.
+# Before Rails 7.1, a thread that waits for SQLite blocks all threads of its process, including the one that it waits for.
 threads 1, 1

@@ -10,9 +10,9 @@ use LeadIntake\Outbox\Outbox;
 
 final class LeadsCommand extends Command
 {
-    protected $signature = 'leads {what : send, report, retry or discard} {key? : of a lead that somebody has read}';
+    protected $signature = 'leads {what : send, report, retry or discard} {key? : the key of a lead, for retry and discard}';
 
-    protected $description = 'Sends stored leads, prints those that need somebody, sends one again or erases it';
+    protected $description = 'Sends stored leads, prints those that need attention, sends one again or erases it';
 
     public function handle(Outbox $outbox): int
     {
@@ -27,7 +27,7 @@ final class LeadsCommand extends Command
         return self::SUCCESS;
     }
 
-    /** Prints the leads that need somebody with the visitors' messages; nothing when there are none. */
+    /** Prints the leads that need attention, with the visitors' messages; nothing when there are none. */
     private function report(Outbox $outbox): void
     {
         $needy = $outbox->needsAttention();

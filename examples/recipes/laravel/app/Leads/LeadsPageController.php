@@ -10,7 +10,7 @@ use LeadIntake\LeadIntakeClient;
 use LeadIntake\Outbox\Outbox;
 use LeadIntake\Outbox\OutboxPage;
 
-/** The leads that need somebody, for the people in the office. */
+/** Shows the leads that need attention to the people in the office. */
 final class LeadsPageController
 {
     public function __invoke(Request $request, Outbox $outbox): Response
@@ -23,7 +23,7 @@ final class LeadsPageController
             return response('This page needs its password.', 401, ['WWW-Authenticate' => 'Basic realm="Leads", charset="UTF-8"']);
         }
         $key = config('lead-intake.read_key');
-        // A function: with a wrong key, the page only cannot compare.
+        // A function, so that a wrong key only stops comparing.
         $client = fn () => new LeadIntakeClient(config('lead-intake.url'), $key, deadlineSeconds: 10);
         $page = new OutboxPage($outbox, $key ? $client : null, report(...));
         $response = $page->respond($request->method(), $request->headers->all(), $request->getContent());

@@ -14,7 +14,7 @@ use Illuminate\Support\ServiceProvider;
 use LeadIntake\LeadIntakeClient;
 use LeadIntake\Outbox\Outbox;
 
-/** The contact form, and the leads that it stores. */
+/** Registers the contact form, and the commands for the leads that it stores. */
 final class LeadsServiceProvider extends ServiceProvider
 {
     /** The table of the outbox, named after this website. */
@@ -27,7 +27,7 @@ final class LeadsServiceProvider extends ServiceProvider
             config('lead-intake.key'),
             deadlineSeconds: 10,
         ));
-        // Each outbox asks for the connection, because Laravel opens another one after an outage of the database.
+        // Each outbox gets the current connection, because Laravel opens another one after an outage of the database.
         $this->app->bind(Outbox::class, fn () => new Outbox(DB::connection()->getPdo(), self::TABLE));
     }
 
@@ -41,7 +41,7 @@ final class LeadsServiceProvider extends ServiceProvider
         Route::middleware('web')->group(base_path('routes/contact.php'));
         $this->commands(LeadsCommand::class);
         $this->callAfterResolving(Schedule::class, function (Schedule $schedule): void {
-            // Passes may overlap, because each takes other leads. withoutOverlapping() would keep the lock of a killed pass for a day.
+            // Passes may overlap, because each leases different leads. withoutOverlapping() would keep the lock of a killed pass for a day.
             $schedule->command('leads send')->everyMinute();
             $schedule->command('leads report')->daily()->emailWrittenOutputTo(config('lead-intake.report_to'));
         });

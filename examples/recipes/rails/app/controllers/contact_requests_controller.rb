@@ -1,6 +1,6 @@
 class ContactRequestsController < ApplicationController
-  # Anybody may send this form, so a forged request can do no more. A token would lose the text of a visitor whose cookie is gone, or whose
-  # page came from a cache.
+  # Anybody may send this form, so a forged request gains nothing. With a token, a visitor whose cookie is gone, or whose page came from a
+  # cache, would lose the text.
   self.allow_forgery_protection = false
   # Rails would refuse the whole form for one byte that is not UTF-8.
   skip_parameter_encoding :create

@@ -1,4 +1,4 @@
-# Shows the leads that need somebody to the people in the office, with the page of the clients' outboxes and the same JSON.
+# Shows the leads that need attention to the people in the office, with the page of the clients' outboxes and the same JSON.
 class LeadsController < ApplicationController
   PAGE = Rails.root.join("app/views/leads/page.html").read
   HASHES = %w[script style].map do |tag|
@@ -42,7 +42,7 @@ class LeadsController < ApplicationController
     end
   end
 
-  # Returns a status and the fault; nil: it is done.
+  # Returns a status and the fault; nil: the action is done.
   def act
     return [415, "The request must have the type application/json."] unless request.media_type == "application/json"
     return [403, "The request is not from the page: it must have the header X-Outbox-Page: 1."] unless request.headers["X-Outbox-Page"].to_s.strip == "1"

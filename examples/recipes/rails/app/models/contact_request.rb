@@ -1,6 +1,6 @@
 # The website's own record of an enquiry. It has the rules of the API, so that nobody is thanked for an enquiry that the API refuses.
 class ContactRequest < ApplicationRecord
-  # The key of the page from which it was sent.
+  # The random text of the page from which it was sent.
   attr_accessor :form_key
 
   validates :name, presence: true, length: { maximum: 160 }

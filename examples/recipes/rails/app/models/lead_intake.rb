@@ -6,15 +6,15 @@ require "zlib"
 
 # Sends leads to the Lead Intake API, one attempt at a time. Does not need Rails.
 class LeadIntake
-  # The outcome of an attempt. Its state: delivered; already_open (the contact has an open lead); refused (no retry helps); waiting (to be
-  # sent again, with the same key and data). `needs_somebody`: somebody has to correct the key, the studio or the address first.
-  # `retry_after`: the seconds during which nothing may be sent.
+  # The outcome of an attempt. `state`: delivered; already_open (the contact has an open lead); refused (no retry helps); or waiting (it is
+  # sent again, with the same key and data). `needs_somebody`: somebody must correct the key, the studio or the address first.
+  # `retry_after`: how many seconds nothing may be sent.
   Outcome = Struct.new(:state, :reason, :lead_id, :replayed, :needs_somebody, :retry_after, keyword_init: true)
 
   MAX_RESPONSE_BYTES = 4 * 1024 * 1024
   FROM_NETWORK = [SystemCallError, SocketError, IOError, Timeout::Error, OpenSSL::SSL::SSLError].freeze
   UUID = /\A\h{8}(-\h{4}){3}-\h{12}\z/
-  # The service has only these codes. An answer of a firewall with another one is no refusal.
+  # The service has only these codes. A firewall's response with another code is not a refusal.
   CODES = /\A(integration_\w+|subscription_suspended|route_not_found|method_not_allowed|internal_error)\z/
 
   # Raises ArgumentError for an address or a key with which every lead would fail.
@@ -38,7 +38,7 @@ class LeadIntake
     outcome.retry_after = response["Retry-After"].to_i if outcome.state == "waiting" && response["Retry-After"]&.match?(/\A\d+\z/)
     outcome
   rescue StandardError => error
-    # The lead may have been created. The messages of other errors could contain the visitor's text.
+    # The lead may have been created. Only errors of the network have messages without the visitor's text.
     why = FROM_NETWORK.any? { |each| error.is_a?(each) } ? ": #{error.message}" : ""
     Outcome.new(state: "waiting", reason: "no answer: #{error.class}#{why}")
   end
@@ -58,7 +58,7 @@ class LeadIntake
     )
     request.body = body
     text = String.new
-    # The timeouts of Net::HTTP bound each step; this one bounds them all.
+    # The timeouts of Net::HTTP limit each step; this one limits the whole attempt.
     response = Timeout.timeout(@attempt_seconds) do
       Net::HTTP.start(@url.hostname, @url.port, use_ssl: @url.scheme == "https") do |http|
         http.request(request) do |answer|
@@ -66,7 +66,7 @@ class LeadIntake
         end
       end
     end
-    # Net::HTTP takes the end of the connection for the end of the response, even within its headers.
+    # Net::HTTP treats the end of the connection as the end of the response, even within its headers.
     raise EOFError if text.bytesize < (response.content_length || 1) && !response.chunked?
 
     [response, text]

@@ -1,5 +1,5 @@
 # A lead to send. It is stored in one transaction with the website's record, and sent until the outcome is certain, always with the same key
-# and data: so it becomes one lead, whatever stops in between. Only its row says what to do next.
+# and data. So it becomes one lead, whatever stops in between. Only its row says what to do next.
 class LeadToSend < ApplicationRecord
   self.table_name = "leads_to_send"
 
@@ -20,8 +20,8 @@ class LeadToSend < ApplicationRecord
 
   scope :due, -> { waiting.where("next_attempt_at <= ? OR next_attempt_at > ?", Time.current, CLOCK_WAS_AHEAD.from_now) }
 
-  # Leads that need somebody still have their data. They are refused, or they wait: until somebody corrects something, for more than a day, or
-  # since a clock was ahead. Or the lead was there already, and the studio may lack the new message.
+  # Leads that need attention still have their data. They are refused, or they wait: until somebody corrects something, for more than a day, or
+  # because a clock was ahead. Or the contact had a lead already, and the studio may lack the new message.
   scope :in_need, lambda {
     needs = "state <> 'waiting' OR needs_somebody OR created_at < ? OR created_at > ?"
     where.not(capture: nil).where(needs, 1.day.ago, 1.day.from_now).order(:id)
@@ -58,7 +58,7 @@ class LeadToSend < ApplicationRecord
     when "refused" then record(state: "refused", reason: reason)
     else
       replayed = outcome.replayed && attempts == 1
-      reason = "an earlier lead of a visitor, not this one's" if replayed
+      reason = "the service responded with an earlier lead, not this one" if replayed
       # Perhaps nobody has the visitor's message: a setting of the studio decides whether it keeps such messages.
       kept = replayed || outcome.state == "already_open" && capture["note"]
       record(state: outcome.state, reason: reason, lead_id: outcome.lead_id, paused_until: nil, capture: kept ? capture : nil)

@@ -1,5 +1,5 @@
 namespace :leads do
-  # Reports a wrong address or key at once, in one line.
+  # Reports a wrong address or key immediately, in one line.
   task client: :environment do
     LeadToSend.client
   rescue ArgumentError => error
@@ -11,7 +11,7 @@ namespace :leads do
     LeadToSend.deliver
   end
 
-  desc "Sends leads until it is stopped, at any time"
+  desc "Sends leads until it is stopped, which may be at any time"
   task work: :client do
     loop do
       LeadToSend.deliver
@@ -25,7 +25,7 @@ namespace :leads do
     end
   end
 
-  desc "Prints the leads that need somebody, with their messages, for a cron job each day"
+  desc "Prints the leads that need attention, with their messages, for a cron job each day"
   task report: :environment do
     LeadToSend.in_need.each do |lead|
       puts "#{lead.id}, from #{lead.created_at.iso8601}, #{lead.state}: #{lead.reason || "not tried yet"}"

@@ -11,10 +11,10 @@ from leads.service import KEY, client
 
 
 class Command(BaseCommand):
-    help = "Sends the leads that are due. It prints nothing about them: report_leads does, once a day."
+    help = "Sends the leads that are due. Prints nothing about them: report_leads does, once a day."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("--loop", action="store_true", help="goes on until SIGTERM or Ctrl-C, between two leads")
+        parser.add_argument("--loop", action="store_true", help="continues until SIGTERM or Ctrl-C, which stop it between two leads")
 
     def handle(self, *args: Any, loop: bool, **options: Any) -> None:
         with client(KEY) as service:
@@ -30,5 +30,5 @@ class Command(BaseCommand):
 def mail(waiting: WaitingLeads) -> None:
     """Mails ADMINS once a day the leads that have waited for more than a day."""
     reasons = [f"{count}: {reason}" for reason, count in waiting.reasons.items()]
-    lines = [f"The oldest is of {waiting.oldest.isoformat()}.", *reasons, "manage.py report_leads has all of them."]
+    lines = [f"The oldest is from {waiting.oldest.isoformat()}.", *reasons, "manage.py report_leads prints all of them."]
     mail_admins(f"{waiting.count} leads have waited for more than a day", "\n".join(lines))
