@@ -12,14 +12,14 @@ const LOCAL_TIME = new Date(1985, 9, 26, 8, 15);
 const UNIX_SECONDS = 499_162_500;
 
 const MODE = 0o644;
-/** A regular file, in the upper half of ZIP's attributes under Unix. */
+/** ZIP's attributes of a regular file under Unix, which are in their upper half. */
 const ZIP_ATTRIBUTES = ((0o100000 | MODE) << 16) >>> 0;
 const UNIX = 3;
 
 /** The length of a path in a tar header; bytes. */
 const MAX_TAR_PATH = 100;
 
-/** Returns a ZIP archive of files, in the order of their paths unless they are in `last`. Equal files make equal bytes on every machine. */
+/** Returns a ZIP archive of files, in the order of their paths, except that those in `last` come last. Equal files make equal bytes on every machine. */
 export function makeZip(files: Files, last: readonly string[] = []): Uint8Array {
   const order = [...sortedPaths(files).filter((path) => !last.includes(path)), ...last];
   const attributes = { os: UNIX, attrs: ZIP_ATTRIBUTES, mtime: LOCAL_TIME, level: 9 } as const;
@@ -41,11 +41,11 @@ export function makeTgz(files: Files): Uint8Array {
 export const filesOfTgz = (archive: Uint8Array): Files =>
   new Map(parseTar(gunzipSync(archive)).map(({ name, data }) => [name, data ?? new Uint8Array()]));
 
-// By code units, because a machine's language must not decide.
+// Sorts by code units, because the order must not depend on the machine's language.
 const sortedPaths = (files: Files): string[] => [...files.keys()].sort();
 
 function findContent(files: Files, path: string): Uint8Array {
   const content = files.get(path);
-  if (content === undefined) throw new Error(`${path} is in no file of the archive`);
+  if (content === undefined) throw new Error(`the archive has no file ${path}`);
   return content;
 }

@@ -13,12 +13,12 @@ import { PACKAGERS } from './sources.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
 
-/** The version of the release, which all packages have: archives of two releases differ, so their addresses must, too. */
+/** The version of the release and of all its packages. Archives of two releases differ, so their addresses must, too. */
 export const VERSION: string = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')).version;
 
 /**
- * Builds every package of this release into a folder, with its bill of materials, a file of all checksums, and the file of the release
- * by which a gateway finds them. Archives of other versions there stay.
+ * Builds every package of this release into a folder, with its bill of materials, a file of all checksums, and the release file by which
+ * a gateway finds them. Archives of other versions stay there.
  *
  * @returns the release
  */
@@ -48,7 +48,7 @@ export function buildPackages(folder: string, settings = PACKAGE_SETTINGS, versi
   return release;
 }
 
-/** Replaces a file as a whole, because a gateway that is sending the former one has announced its length. */
+/** Replaces a file as a whole, because a gateway may be sending the former one, and has announced its length. */
 function replace(folder: string, name: string, content: Uint8Array): void {
   const next = join(folder, `.${name}.${process.pid}`);
   writeFileSync(next, content);

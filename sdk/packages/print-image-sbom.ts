@@ -1,6 +1,6 @@
 /**
- * Prints the bill of materials of the image that it runs in: Debian's packages, Node, and the packages of production. The build of the
- * image calls it.
+ * Prints the bill of materials of the image that it runs in: Debian's packages, Node, and the npm packages for production. The build of
+ * the image calls it.
  */
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
@@ -46,7 +46,7 @@ const node = component('platform', 'node', process.versions.node, `pkg:generic/n
 const image = component('container', 'lead-intake', VERSION, `pkg:generic/lead-intake@${VERSION}`);
 console.log(JSON.stringify(cycloneDx(image, { components: [node, ...fromNpm, ...fromDebian] }), null, 2));
 
-/** @param ref distinguishes it from another of the same name and version; default: its address */
+/** @param ref distinguishes it from another component of the same name and version; default: the purl */
 function component(type: string, name: string, version: string, purl: string, ref = purl) {
   return { type, 'bom-ref': ref, name, version, purl };
 }

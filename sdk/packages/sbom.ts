@@ -1,7 +1,7 @@
 import type { PackageKind, PackageSettings } from '../../common/package-settings.ts';
 import type { Package } from './sources.ts';
 
-/** The purl types of the registries from which managers install dependencies (https://github.com/package-url/purl-spec). */
+/** The purl types of the registries from which package managers install dependencies (https://github.com/package-url/purl-spec). */
 const REGISTRY: Partial<Record<PackageKind, string>> = { python: 'pypi' };
 
 /**

@@ -33,7 +33,7 @@ export interface Package
   readonly dependencies: readonly Dependency[];
 }
 
-/** Makes a package of a version by its settings. */
+/** Makes a package of a version by the settings. */
 type Packager = (settings: PackageSettings, version: string) => Package;
 
 /** Instructions on the clients for coding assistants. */
@@ -167,7 +167,7 @@ function pythonMetadata(settings: PackageSettings, version: string, project: Pyt
   return `${headers.map(([name, value]) => `${name}: ${value}\n`).join('')}\n${standalone(readme)}`;
 }
 
-/** Builds and packs the client with npm in a fresh folder, which has no remains of a former build. */
+/** Builds and packs the client with npm in a fresh folder, without remains of a former build. */
 function npmFiles(scratch: string): Files {
   const folder = join(ROOT, 'sdk');
   const others = ['dist', 'php', 'python', 'conformance', 'packages'].map((name) => join(folder, name));
@@ -183,7 +183,7 @@ function npmFiles(scratch: string): Files {
 /** The path of the outboxes' page in the Rails recipe. */
 const RAILS_PAGE = 'rails/app/views/leads/page.html';
 
-/** Packs the recipes as the tests run them, but with the clients' names from the settings. */
+/** Packs the recipes, which are as the tests run them, but with the clients' names from the settings. */
 function recipesPackage(settings: PackageSettings, version: string): Package {
   const [names, ownNames] = [archiveNames(PACKAGE_SETTINGS, version), archiveNames(settings, version)];
   const named = (content: Uint8Array | string) =>
@@ -199,14 +199,14 @@ function recipesPackage(settings: PackageSettings, version: string): Package {
   const pages = Map.groupBy(files, ([path]) => path.split('/', 1)[0] ?? '');
   return {
     name: 'lead-intake-recipes',
-    description: 'Whole contact forms for websites, to copy from.',
+    description: 'Complete contact forms for websites, to copy.',
     archive: makeTgz(within('recipes', new Map(files.map(([path, content]) => [path, Buffer.from(content)])))),
     dependencies: [],
     pages: Object.fromEntries([...pages].map(([name, own]) => [name, named(recipePage(name, own))])),
   };
 }
 
-/** Returns the README of a recipe, and its files beneath. */
+/** Returns the README of a recipe, followed by its files. */
 function recipePage(name: string, files: readonly (readonly [path: string, content: string])[]): string {
   const readme = `${name}/README.md`;
   const sections = files
@@ -238,7 +238,7 @@ function inScratch<T>(work: (scratch: string) => T): T {
   }
 }
 
-/** Reads the files of a folder, which is absolute or of the repository, by their paths within it. */
+/** Reads the files of a folder by their paths within it. The folder is absolute, or relative to the repository. */
 function filesIn(folder: string, pattern: string): Files {
   const cwd = folder.startsWith('/') ? folder : join(ROOT, folder);
   const entries = globSync(pattern, { cwd, withFileTypes: true }).filter((entry) => entry.isFile());
@@ -284,10 +284,10 @@ const toManual = (readme: string): string =>
       return page === undefined ? text : `[${text}](/docs/${page}${anchor})`;
     });
 
-/** Whether a licence is in no list, and so has a name of its own. */
+/** Whether a licence is not on the SPDX list, and so has a name of its own. */
 const isOwnLicence = (licence: string): boolean => licence.startsWith('LicenseRef-');
 
-// Manifests, whose fields are passed on.
+/** A manifest, whose other fields are copied. */
 interface Manifest {
   readonly [field: string]: unknown;
   readonly name: string;

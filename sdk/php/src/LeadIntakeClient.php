@@ -89,7 +89,7 @@ final class LeadIntakeClient
      * @param ?string $idempotencyKey a UUID that identifies this creation; store it with the data and reuse it to repeat the
      *     creation after a crash. By default one is generated for this call and its attempts
      * @param ?float $deadlineSeconds the time limit of this call, instead of that of the client
-     * @param ?\Closure(): bool $isCancelled asked about once a second or more often: true ends the call, with a NoAnswerException
+     * @param ?\Closure(): bool $isCancelled called about once a second or more often: true ends the call, with a NoAnswerException
      *     whose $written says whether the lead may have been written
      *
      * @throws LeadIntakeException
