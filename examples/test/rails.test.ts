@@ -80,8 +80,8 @@ const WITH_THE_MODEL = `${WITH_A_CLOCK}
   require "./examples/recipes/rails/app/models/lead_to_send"`;
 
 /**
- * Makes passes, each with a concurrent one, that get an answer with a pause: one with a clock that is ahead, which has also stored the lead,
- * and two with the right clock. Prints the attempts of each, the number of reported leads in between, and the state a day later.
+ * Makes three passes whose response asks for a pause, each with a concurrent pass. A clock that is ahead stores the lead and makes the first
+ * one; the right clock makes the others. Prints the attempts of each, the number of reported leads in between, and the state a day later.
  */
 const CLOCK_AHEAD = `${WITH_THE_MODEL}
   Service = Struct.new(:answer, :calls) do
@@ -113,9 +113,9 @@ const CLOCK_AHEAD = `${WITH_THE_MODEL}
   puts attempts.to_json, LeadToSend.first.state`;
 
 /**
- * Lives the lives of leads, each a list of steps: answers of the service, and a person's actions. Prints the state of each, whether its data
- * is kept, and the data that was sent without being a lead. `read` reads the row on which `stale_` actions act; the action before a `+`
- * comes during the request, and the one before a `/` between the lease and its read.
+ * Takes leads through lists of steps: responses of the service, and a person's actions. Prints the state of each lead, whether its data is
+ * kept, and the data that was sent without being a lead. `read` reads the row on which `stale_` actions act; the action before a `+` happens
+ * during the request, and the one before a `/` between the lease and its read.
  */
 const LIVES = `${WITH_THE_MODEL}
   ACTIONS = { "retry" => :send_again, "discard" => :discard }
@@ -162,20 +162,20 @@ const LIVES = `${WITH_THE_MODEL}
     [lead.state, lead.capture ? "kept" : "erased", *sent]
   })`;
 
-/** Lists the states in which leads with a note, and those without one, end after some steps, as the page on outboxes says. */
+/** The states in which leads with and without a note end after some steps, as the page on outboxes says. */
 const OUTCOMES: readonly (readonly [steps: string, withNote: string, without: string])[] = [
   ['delivered', 'delivered erased', 'delivered erased'],
   ['open', 'already_open kept', 'already_open erased'],
   ['replayed', 'delivered kept', 'delivered kept'],
   ['refused', 'refused kept', 'refused kept'],
   ['lost', 'waiting kept', 'waiting kept'],
-  // An attempt without an answer may have created the lead. One that was refused has not.
+  // An attempt without a response may have created the lead. A refused one has not.
   ['lost replayed', 'delivered erased', 'delivered erased'],
   ['lost retry replayed', 'delivered erased', 'delivered erased'],
   ['lost refused retry replayed', 'delivered erased', 'delivered erased'],
   ['wrong retry replayed', 'delivered kept', 'delivered kept'],
   ['refused retry replayed', 'delivered kept', 'delivered kept'],
-  // Nobody sends again what the service has.
+  // A lead that the service has is not sent again.
   ['replayed retry replayed', 'delivered kept', 'delivered kept'],
   ['open retry open', 'already_open kept', 'already_open erased'],
   ['replayed discard retry', 'delivered erased', 'delivered erased'],
@@ -191,7 +191,7 @@ const OUTCOMES: readonly (readonly [steps: string, withNote: string, without: st
 ];
 
 describeWithTools([`ruby -e 'require "active_record"; require "sqlite3"'`], 'the model of the recipe for Rails', () => {
-  // A pass with the right clock tries the lead once at once, and reports it. It keeps a pause of its own.
+  // A pass with the right clock immediately tries the lead once, and reports it. It respects a pause of its own.
   test.each([
     [72, [1, 1, 1, 0, 1]],
     [0, [1, 0, 0, 0, 1]],
@@ -316,7 +316,7 @@ describeWithTools([`${RAILS}'`], 'the recipe for Rails', () => {
     await expectPage({ url: `${url}/office/leads`, password: PASSWORD, rows: leads });
     expect(website.output()).not.toMatch(/nowhere|Ada/);
 
-    // Nobody sends again what the service has. Refusals have the headers of the page.
+    // A lead that the service has is not sent again. Refusals have the headers of the page.
     for (const state of ['delivered', 'already_open']) {
       const body = JSON.stringify({ action: 'retry', idempotencyKey: store(state) });
       const before = leads();

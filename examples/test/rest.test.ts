@@ -34,7 +34,7 @@ function leadIn({ status, stdout, stderr }: Outcome) {
   return expectLead(JSON.parse(stdout).lead);
 }
 
-/** Copies a program with shorter pauses, so that the suite takes no minutes, and with a conversation's own timeout of an attempt. */
+/** Copies a program with shorter pauses, so that the suite does not take minutes, and with a conversation's own timeout of an attempt. */
 function repeatingSooner(name: string, source: string): string {
   // Names the copy after the program, because the tests run concurrently.
   const copy = join(folder, `sooner-${name}`);
@@ -52,15 +52,15 @@ const CANNOT_HOLD: Readonly<Record<string, string>> = {
     'lost-replies/refusal-cut-at-every-byte': 'hundreds of processes: in a soak',
     'proxies/a-problem-with-nothing-but-a-code': 'three and a half minutes of pauses: in a soak',
   }),
-  'configuration/not-a-key': 'it does not look at the key',
-  'configuration/not-a-base-url': 'it does not look at the address',
-  'retry-after/beyond-the-deadline': 'it has none, and waits',
-  'deadlines/too-late-for-another-attempt': 'it has none, and waits',
-  'encodings/an-encoding-that-no-one-knows': 'it has none, and repeats',
-  'encodings/not-encoded-as-it-says': 'it has none, and repeats',
-  'answers/an-answer-that-is-too-long': 'it reads all of a response',
-  'encodings/a-few-bytes-for-very-many': 'it reads all of a response',
-  'proxies/the-lead-of-another-request': 'it shares its connection with no one',
+  'configuration/not-a-key': 'it does not check the key',
+  'configuration/not-a-base-url': 'it does not check the address',
+  'retry-after/beyond-the-deadline': 'it has no deadline, and waits',
+  'deadlines/too-late-for-another-attempt': 'it has no deadline, and waits',
+  'encodings/an-encoding-that-no-one-knows': 'it has no deadline, and retries',
+  'encodings/not-encoded-as-it-says': 'it has no deadline, and retries',
+  'answers/an-answer-that-is-too-long': 'it reads whole responses',
+  'encodings/a-few-bytes-for-very-many': 'it reads whole responses',
+  'proxies/the-lead-of-another-request': 'it shares no connection',
 };
 /** Topics that mostly wait. The program that starts fastest runs them every time; the others run them only in a soak. */
 const IN_SOAK: Readonly<Record<string, string>> = process.env.SOAK

@@ -16,7 +16,7 @@ type AllFaults = Readonly<Record<string, Faults>>;
 
 const service = aServedService();
 
-/** Seven invisible names, then visible ones. The service stores all of them. */
+/** Seven invisible names, and then visible ones. The service stores all of them. */
 const NAMES = [
   ' ',
   '\t\n',

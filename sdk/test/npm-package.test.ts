@@ -152,7 +152,7 @@ test('the outbox examples of the README and the docs page work, from the form to
       onContactForm({ name: 'Joan', email: 'joan@example.com', note: '' }),
       onContactForm({ formKey: '', name: 'Joan', email: 'joan@example.com', note: '' }),
     ];
-    // Without a key no client can be made, but nothing is thrown. Then the first lead is sent.
+    // Without a key no client can be created, but nothing is thrown. Then the first lead is sent.
     const { LEAD_INTAKE_KEY } = process.env;
     for (const key of ['', LEAD_INTAKE_KEY]) {
       process.env.LEAD_INTAKE_KEY = key;
@@ -176,7 +176,7 @@ test('the outbox examples of the README and the docs page work, from the form to
   worker.child.kill('SIGTERM');
   expect(await worker.ended(), worker.output()).toBe(0);
 
-  // The page shows the same, in one file.
+  // The docs page shows the same program in one file.
   const shownPage = await (await fetch(`${service.url}/docs/outbox.md`)).text();
   const [, page = ''] = /```js\n([\s\S]*?)```/.exec(shownPage) ?? [];
   write('page.js', page);
@@ -199,7 +199,7 @@ test('the outbox examples of the README and the docs page work, from the form to
   expect((await run('node', ['sql.js'], { cwd: website, env })).stdout).toContain('CREATE TABLE IF NOT EXISTS leads (');
 });
 
-/** A program of Node's own server, in place of that of Express, which gives a handler the same request and response. */
+/** A program with Node's own server in place of Express. Both give a handler the same request and response. */
 const NODE_SERVER = `import { createServer } from 'node:http';
   import { leadsPage } from './office.js';
   createServer(leadsPage).listen(process.env.PORT);`;
@@ -244,7 +244,7 @@ test.each([
   const running = start({});
   onTestFinished(() => running.kill());
   await vi.waitFor(() => fetch(url), { timeout: 60_000 });
-  // The password comes before the body: nothing waits for the rest of it.
+  // The handler checks the password before it reads the body, so it does not wait for the rest of it.
   const length = { 'content-length': '1000', 'content-type': 'application/json' };
   const early = request(url, { method: 'POST', headers: length });
   early.on('error', () => {});

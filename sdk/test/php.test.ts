@@ -265,7 +265,7 @@ describeWithTools(PHP_TOOLS, 'the client for PHP', () => {
       storeEnquiry($website, $form);
       storeEnquiry($website, $form);`,
     );
-    // Without settings no client can be made, but nothing is thrown.
+    // Without settings no client can be created, but nothing is thrown.
     expect(await sendNow({})).toBe('');
     // Nothing listens on that port.
     expect(await send('http://127.0.0.1:1')).toBe('0 delivered, 1 wait');

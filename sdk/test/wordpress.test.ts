@@ -23,7 +23,7 @@ const service = aServedService();
 const phpText = (text: string) => `base64_decode('${Buffer.from(text).toString('base64')}')`;
 const TABLE = '_7x_lead_intake_outbox';
 
-/** The number of posts of a bot for each of the two signs by which it is recognized. */
+/** The number of posts of a bot for each of the two signs that give it away. */
 const BOT_POSTS = testSize('BOT_POSTS', { usual: 10, soak: 50 });
 
 const withVersion = (file: Uint8Array) =>
@@ -62,7 +62,7 @@ describeIf(hasWordPress, 'the plugin for WordPress', REMEDY, () => {
     rmSync(wordpress.inSite('wp-content/plugins/lead-intake'), { recursive: true, force: true });
     cpSync('sdk/wordpress/build/lead-intake', wordpress.inSite('wp-content/plugins/lead-intake'), { recursive: true });
   };
-  /** Runs WP-Cron a day later, as far as the daily mail is concerned. */
+  /** Runs WP-Cron as if a day had passed for the daily mail. */
   const report = () => cron({ DUE: 'lead_intake_report' });
   const store = (settings: unknown, statements = '') => {
     return run(
@@ -532,7 +532,7 @@ describeIf(hasWordPress, 'the plugin for WordPress', REMEDY, () => {
       expect(await hold(1)).toBe('0: 500 submissions are held already');
       expect(await count("form = 'cf7:2'")).toBe(500);
       expect(await count(`form = 'cf7:2' AND fields = '{"n":"0"}'`)).toBe(1);
-      // Held submissions are listed before those that need nobody, so that somebody can make room.
+      // Held submissions are listed before those that need no attention, so that somebody can make room.
       await run(`for ($number = 0; $number < 10; $number += 1) LeadIntakePlugin\\Submissions::add('cf7:2', null, 'consent');
         LeadIntakePlugin\\Submissions::erase((int) LeadIntakePlugin\\Submissions::newest('cf7:2')[0]['id']);`);
       expect(await hold(2)).toBe('1: 500 submissions are held already');
@@ -554,7 +554,7 @@ describeIf(hasWordPress, 'the plugin for WordPress', REMEDY, () => {
       expect(await tidy('delivered', 100, 6)).toBe(1);
       expect(await tidy('delivered', 8)).toBe(0);
       expect(await tidy('delivered', 100)).toBe(0);
-      // A submission without a lead stays, and one that is no longer listed is removed.
+      // A submission without a lead stays. One that is too old for the list is removed.
       expect(await count("form = 'cf7:4' AND fields IS NOT NULL")).toBe(1);
       expect(await count("form = 'cf7:3'")).toBe(0);
     });

@@ -411,13 +411,13 @@ interface Front {
   readonly paths: string[];
   /** The remaining quota, by the headers of each response. */
   readonly remaining: number[];
-  /** Reports this quota from now on. Each window begins with the first request after the end of the previous one. */
+  /** Reports this quota from now on. A window begins with the first request after the end of the previous one. */
   state(quota: Quota): void;
   /** The id of a lead that cannot be read. */
   unreadable?: string;
-  /** Applies this fault to the request after so many others. */
+  /** Applies this fault after that many other requests. */
   failAfter(others: number, fault: Fault): void;
-  /** Answers the requests that had no response. */
+  /** Responds to the requests that had no response. */
   release(): void;
 }
 

@@ -9,7 +9,7 @@ import type { Driver } from './drivers.ts';
 import type { OutboxUnderTest } from './on-each-database.ts';
 import { aCapture, eventually, TABLE, type Website } from './website.ts';
 
-/** The number of random kills for each language on each database. The other tests kill at the moments that matter. */
+/** The number of random kills for each language on each database. Other tests kill at chosen moments. */
 export const KILLS = testSize('OUTBOX_KILLS', { usual: 0, soak: 100 });
 
 /** Seeds the random kills, delays and leads. */

@@ -342,7 +342,7 @@ onEachDatabase(service, (outbox) => {
     const ofNobody = (await website.rows()).filter(({ capture }) => capture === null);
     for (const row of ofNobody) expect(row).toMatchObject({ reason: null, settled_at: expect.any(Number) });
 
-    // A lead of another visit counts as such even when a person sends this one again.
+    // It still counts as a lead of another visit when a person sends this one again.
     await website.run('retry', { key: replayed });
     expect((await website.run('deliver')).result).toEqual({ ...NOTHING_DONE, delivered: 1 });
     expect(await inNeed()).toEqual(both);
@@ -539,7 +539,7 @@ onEachDatabase(service, (outbox) => {
         expect(await pass(), reason).toEqual({ ...NOTHING_DONE, delivered: 2 });
       }
 
-      // The end of an outage, which asks for no wait, is noticed as soon.
+      // The end of an outage is noticed as soon, although nothing has asked to wait.
       await waitAgain();
       // A listener that throws does not change the result.
       const away = { baseUrl: `http://127.0.0.1:${await freePort()}`, deadlineMs: 1, onAttempt: 'throw' } as const;
@@ -651,7 +651,7 @@ onEachDatabase(service, (outbox) => {
     const website = await aWebsite();
     await website.add(...Array.from({ length: 9 }, () => aCapture()));
     let requests = 0;
-    // Two leads are blocked, and then one is created, already open or refused.
+    // Each time, two leads are blocked, and then one is created, already open or refused.
     const answers = [
       [201, { lead: { id: randomUUID() } }],
       [409, { code: 'integration_lead_already_open' }],
@@ -675,7 +675,7 @@ onEachDatabase(service, (outbox) => {
 
   testOnce(`${name}: whatever the status, only a code of the service refuses a lead`, async ({ onTestFinished }) => {
     const website = await aWebsite();
-    // This answer ends a series of leads without a response, which would end a pass.
+    // This response interrupts a series of leads without one, which would end a pass.
     const created = { status: 201, body: { lead: { id: randomUUID() } }, is: 'delivered' };
     const script = [...foreignAnswers(), ...ownAnswers()].flatMap((answer, at) =>
       at % 2 ? [answer, created] : [answer],

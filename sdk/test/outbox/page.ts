@@ -17,7 +17,7 @@ interface Response {
   readonly body: string;
 }
 
-/** Returns a request of the page, with the names of its headers in lower case, as in Node. */
+/** Returns a request of the page with lower-case header names, as in Node. */
 const makeRequest = (method: string, headers: Readonly<Record<string, string>>, body?: string) => ({
   method,
   headers: Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value])),

@@ -9,7 +9,7 @@ import { testSize } from '../../../test/tools/test-size.ts';
 import type { OutboxUnderTest } from './on-each-database.ts';
 import { TABLE, type Website } from './website.ts';
 
-/** The number of operations, and their seed, which only a soak changes. */
+/** The number of operations and their seed. Only a soak changes them. */
 const OPERATIONS = testSize('OUTBOX_OPERATIONS', { usual: 60, soak: 1000 });
 const SEED = Number(process.env.OUTBOX_SEED ?? (process.env.SOAK ? randomInt(2 ** 31) : 1));
 
@@ -29,7 +29,7 @@ const ANSWERS = [
   ...[403, 403, 404].map((status) => [status, '<h1>Sorry</h1>', {}] as const),
 ] as const;
 
-/** Starts a server that always answers the n-th request for a key alike; returns its address and its requests. */
+/** Starts a server that gives the n-th request for a key the same response each time; returns its address and its requests. */
 async function aServer(onTestFinished: (stop: () => void) => void) {
   const requests: string[] = [];
   const server = createServer(async (request, response) => {
@@ -69,7 +69,7 @@ async function lived(
       () => ['discard', { key }],
       () => ['needs-attention', {}],
     ])();
-    // Times follow the order of the keys, so that none are equal. A lead that is not due stays so, however long commands take.
+    // Times follow the order of the keys, so that no two are equal. A lead that is not due stays so, however long commands take.
     const time = `CASE idempotency_key ${KEYS.map((each, at) => `WHEN '${each}' THEN ${since + at}`).join(' ')} END`;
     if (chance.between(0, 2) > 0) await update(`next_attempt_at = ${time} WHERE state = 'waiting'`);
     await update(`created_at = ${time}`);

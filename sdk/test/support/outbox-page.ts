@@ -1,6 +1,6 @@
 import { expect } from 'vitest';
 
-/** A website that shows the page of its outbox behind a password, to nobody else. */
+/** A website that shows the page of its outbox behind a password. */
 export interface PageOfWebsite {
   readonly url: string;
   readonly password: string;
@@ -12,7 +12,7 @@ export interface PageOfWebsite {
 
 const OF_PAGE = { 'content-type': 'application/json', 'x-outbox-page': '1' };
 
-/** Expects that the office, and nobody else, sees the page of an outbox, sends its lead again and discards it. */
+/** Expects that only the office can see the page of an outbox, send its lead again and discard it. */
 export async function expectPage({ url, password, rows, isOfClient = false }: PageOfWebsite): Promise<void> {
   const ask = async (headers: Record<string, string>, body?: string, given?: string) => {
     const login = given !== undefined && {
@@ -61,7 +61,7 @@ export async function expectPage({ url, password, rows, isOfClient = false }: Pa
   expect(headers.get('referrer-policy')).toBe('no-referrer');
   expect(headers.get('content-security-policy')).toMatch(/^default-src 'none'; script-src 'sha256-/);
 
-  // Basic is the same word in lower case.
+  // The scheme Basic is case-insensitive.
   const authorization = `basic ${Buffer.from(`anyone:${password}`).toString('base64')}`;
   expect(await fetch(url, { headers: { authorization } })).toMatchObject({ status: 200 });
   const form = 'application/x-www-form-urlencoded';

@@ -32,7 +32,7 @@ export interface RecipeWebsite {
   use?(settings: Settings): Promise<unknown>;
   /** Opens the page with the form. */
   open(): Promise<Form>;
-  /** Sends the waiting leads once and at once, as the worker or cron job does. Its output counts as a report. */
+  /** Immediately sends the waiting leads once, as the worker or cron job does. Its output counts as a report. */
   send(settings: Settings): Promise<Pick<Outcome, 'stdout' | 'stderr'>>;
   /** Returns the website's report to a person on that day; empty if there is nothing to report. */
   report(): Promise<string>;
@@ -44,7 +44,7 @@ interface World {
   readonly service: ServedService;
 }
 
-/** Makes settings with which leads cannot be sent. */
+/** Returns settings with which leads cannot be sent. */
 type Trouble = (world: World) => Partial<Settings> | Promise<Partial<Settings>>;
 
 const UNREPORTED: Readonly<Record<string, Trouble>> = {

@@ -6,8 +6,8 @@ import { readConversations, runSuite, type Verdict } from '../../conformance/sui
 const OF_LIBRARIES = ['mistakes'];
 
 /**
- * Runs conversations of the conformance suite, and repeats the failed ones one after the other. On a busy machine a client can be late;
- * if it is still late alone, it is at fault.
+ * Runs conversations of the conformance suite, and repeats the failed ones one after the other. On a busy machine a client may be late;
+ * if it fails again when it runs alone, the client is at fault.
  */
 export async function runPatiently(
   command: readonly string[],
