@@ -256,7 +256,7 @@ describeWithChromium('the page of an outbox, in a browser', (open) => {
     await again.waitFor();
     website.database.exec(`UPDATE leads SET state = 'delivered', capture = NULL WHERE idempotency_key = '${key}'`);
     await again.click();
-    await message(page).getByText('Meanwhile this lead was sent, or somebody discarded it.').waitFor();
+    await message(page).getByText('In the meantime, this lead was sent, or somebody discarded it.').waitFor();
     await needy(page).getByText('Nothing. No lead needs attention.').waitFor();
     const shown = needy(page);
     for (const [status, words] of [

@@ -16,7 +16,7 @@ final class PageHtml
     public const HEADERS = [
         'Allow' => "GET, HEAD, POST",
         'Cache-Control' => "no-store",
-        'Content-Security-Policy' => "default-src 'none'; script-src 'sha256-VAsSTcKvq1VGYsdrBmTmR43Qsya4sultacHlyQfwMvc='; style-src 'sha256-hbQwCyr5VHYZTU5s3YzeVUOcSVLNuoL4t6qrV0uKv44='; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+        'Content-Security-Policy' => "default-src 'none'; script-src 'sha256-JQBp3BpCtZU0URUUIaBU0iwdBTEDF0gNm3vKNFk0Dbk='; style-src 'sha256-hbQwCyr5VHYZTU5s3YzeVUOcSVLNuoL4t6qrV0uKv44='; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
         'Referrer-Policy' => "no-referrer",
         'X-Content-Type-Options' => "nosniff",
         'X-Robots-Tag' => "noindex",
@@ -94,7 +94,7 @@ const STATES = { refused: 'Refused', waiting: 'Waiting', already_open: 'Already 
 const REASONS = Object.entries({
   '400 ': 'The service does not accept the data.',
   '401 ': 'The API key is no longer valid. Tell whoever runs the website.',
-  '402 ': 'The access of the studio to the service is suspended. Tell whoever runs the website.',
+  '402 ': "The studio's access to the service is suspended. Tell whoever runs the website.",
   '403 ': 'The API key may not do this. Tell whoever runs the website.',
   '404 ': 'The address of the service may be wrong. Tell whoever runs the website.',
   '405 ': 'The address of the service may be wrong. Tell whoever runs the website.',
@@ -260,7 +260,7 @@ async function act(body, done, busy = 'Working …') {
   for (const button of buttons) button.disabled = false;
   if (isNew) {
     if (problem !== undefined && !report.needsAttention.entries.some(({ idempotencyKey }) => idempotencyKey === key))
-      problem = 'Meanwhile this lead was sent, or somebody discarded it.';
+      problem = 'In the meantime, this lead was sent, or somebody discarded it.';
     show();
   } else if (!$('report').hidden)
     problem += ` What you see is as of ${shownAt.toLocaleTimeString([], { hour: '2-digit', minute: '2-digit' })}.`;
