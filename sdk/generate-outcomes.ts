@@ -32,7 +32,7 @@ const OUTCOMES: readonly { readonly name: string; readonly about: string; readon
   },
   {
     name: 'FIELDS_NOT_OF_DATA',
-    about: 'Faulty fields outside the data: an intermediary may have spoiled this attempt alone.',
+    about: 'Faulty fields outside the data: an intermediary may have spoiled only this attempt.',
     values: NOT_OF_DATA,
   },
   {

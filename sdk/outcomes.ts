@@ -29,7 +29,7 @@ export const SETTLING_CODES: readonly string[] = [
 /** Codes that prove the same when all faulty fields are in the data: the service would have refused earlier attempts, too. */
 export const SETTLING_CODES_WITH_FIELDS: readonly string[] = ['integration_invalid_request'];
 
-/** Faulty fields outside the data: an intermediary may have spoiled this attempt alone. */
+/** Faulty fields outside the data: an intermediary may have spoiled only this attempt. */
 export const FIELDS_NOT_OF_DATA: readonly string[] = [
   'body',
   'Content-Encoding',

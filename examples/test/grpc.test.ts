@@ -335,7 +335,7 @@ for (const [language, tools] of Object.entries(TOOLS)) {
 
 for (const language of ['typescript', 'python']) {
   // @proves leads-34
-  test(`a nightly load in ${language} has the changes since the previous one`, async (context) => {
+  test(`a nightly load in ${language} loads the changes since the previous one`, async (context) => {
     requireInstalled(language, context);
     const [report, studioId] = [join(temporaryFolder(), 'report.db'), await aStudioWithLeads(3)];
     const command = findCommands(`${language}-load`).replace('REPORT=report.db ', '');
@@ -369,7 +369,7 @@ for (const language of ['typescript', 'python']) {
   });
 
   // @proves feed-10
-  test(`a copy in ${language} equals a restored database in the end`, async (context) => {
+  test(`a copy in ${language} eventually equals a restored database`, async (context) => {
     requireInstalled(language, context);
     await expectForgotten(findCommands(`${language}-copy`));
   });

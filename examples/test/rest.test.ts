@@ -103,7 +103,7 @@ const CANNOT: Readonly<Record<string, Readonly<Record<string, string>>>> = {
         'proxies/nothing-at-all',
         'proxies/a-success-as-a-problem',
         'written/unknown-stays-unknown-after-a-failure',
-      ].map((name) => [name, 'curl repeats by the status alone']),
+      ].map((name) => [name, 'curl retries by the status only']),
     ),
   },
 };

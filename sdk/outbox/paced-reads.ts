@@ -21,7 +21,7 @@ interface PacedReadsOptions {
 /** This many requests ignore the quota, so that each call compares at least one lead. */
 const MIN_REQUESTS = 3;
 
-/** A longer wait ends a comparison: after a day, it would begin anew. Beyond their maximum, timers fire at once. */
+/** A longer wait ends a comparison: after a day, it would begin anew. Beyond their maximum, timers fire immediately. */
 const MAX_PAUSE_SECONDS = 24 * 60 * 60;
 
 /** Codes that say that no such lead, or no such page, can be read. */

@@ -57,7 +57,7 @@ def connect(database: dict[str, Any]) -> Connection:
             from psycopg.rows import dict_row, tuple_row
 
             assert other == "postgresql"
-            # A website may configure dictionaries, in which columns of one name are one. SQLAlchemy expects tuples.
+            # A website may configure dictionaries, which merge columns of the same name. SQLAlchemy expects tuples.
             rows: Any = tuple_row if "--sqlalchemy" in sys.argv else dict_row
             return psycopg.connect(**login, dbname=database["database"], row_factory=rows)
 

@@ -83,7 +83,7 @@ const RUNTIMES: readonly Client[] = [
   aRuntime('Deno', 'deno', {
     options: ['run', '--allow-all', '--no-prompt'],
     except: {
-      'answers/on-a-kept-connection': 'it repeats by itself, with the same key, what a kept connection has lost',
+      'answers/on-a-kept-connection': 'it resends by itself, with the same key, what a kept-alive connection has lost',
     },
   }),
   aRuntime('workerd', 'workerd', {

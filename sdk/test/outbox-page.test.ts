@@ -275,7 +275,7 @@ describeWithChromium('the page of an outbox, in a browser', (open) => {
   });
 
   // @proves page-3
-  test.each(['light', 'dark'] as const)('has what WCAG AA asks of it, and fits on a phone: %s', async (colorScheme) => {
+  test.each(['light', 'dark'] as const)('meets WCAG AA, and fits on a phone: %s', async (colorScheme) => {
     const website = await aWebsite();
     website.add('W'.repeat(160), 'On Saturday, with two children.');
     website.add('Grace', undefined, { type: 'email', value: 'grace@example.org' });

@@ -392,7 +392,7 @@ type Fault = 'silence' | 'cut' | 'soon' | 'in months' | 429 | 500 | 503;
 /** The faults that are problems of the service, with their Retry-After; seconds. */
 const PROBLEMS = {
   soon: [429, 'integration_rate_limited', 1],
-  // This is beyond the maximum of Node's timers, which then fire at once.
+  // This is beyond the maximum of Node's timers, which then fire immediately.
   'in months': [503, 'integration_unavailable', 9_999_999],
   429: [429, 'integration_rate_limited', 3600],
   500: [500, 'internal_error', 3600],

@@ -70,7 +70,7 @@ test('the outbox for TypeScript names an argument in the wrong place', async () 
   await expect(outbox.deliver(database, database as never)).rejects.toThrow(/^The second argument must be a client/);
 });
 
-// A timer that is too long, or none, fires at once.
+// A timer whose delay is too long, or not a number, fires immediately.
 test.each([
   { limit: 1.5 },
   { limit: Number.POSITIVE_INFINITY },
@@ -647,7 +647,7 @@ onEachDatabase(service, (outbox) => {
   });
 
   // @proves leads-19
-  testOnce(`${name}: only leads in a row without a response end a pass`, async ({ onTestFinished }) => {
+  testOnce(`${name}: a pass ends only when several leads in a row get no response`, async ({ onTestFinished }) => {
     const website = await aWebsite();
     await website.add(...Array.from({ length: 9 }, () => aCapture()));
     let requests = 0;

@@ -29,7 +29,7 @@ export const PHP_BUGS: readonly ClientBug[] = [
     patches: [{ file: CURL, find: '!$isHeadWhole || $status < 200', put: 'false' }],
   },
   {
-    name: 'a key that is no UUID is sent',
+    name: 'a key that is not a UUID is sent',
     caughtBy: 'mistakes/a-key-that-is-no-uuid',
     says: 'not refused',
     patches: [{ file: 'sdk/php/src/LeadIntakeClient.php', find: 'if (Uuid::from($key) === null)', put: 'if (false)' }],

@@ -69,7 +69,7 @@ export const TYPESCRIPT_BUGS: readonly ClientBug[] = [
     ],
   },
   {
-    name: 'a problem with any code counts as a problem of the service',
+    name: 'a problem with any code counts as one from the service',
     caughtBy: 'proxies/a-problem-with-another-code',
     says: 'the report has kind "problem", not "no-answer"',
     patches: [

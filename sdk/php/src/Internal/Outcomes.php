@@ -41,7 +41,7 @@ final class Outcomes
     /** Codes that prove the same when all faulty fields are in the data: the service would have refused earlier attempts, too. */
     public const SETTLING_CODES_WITH_FIELDS = ['integration_invalid_request'];
 
-    /** Faulty fields outside the data: an intermediary may have spoiled this attempt alone. */
+    /** Faulty fields outside the data: an intermediary may have spoiled only this attempt. */
     public const FIELDS_NOT_OF_DATA = [
         'body',
         'Content-Encoding',

@@ -27,7 +27,7 @@ SETTLING_CODES = ("integration_source_invalid", "integration_idempotency_conflic
 #: Codes that prove the same when all faulty fields are in the data: the service would have refused earlier attempts, too.
 SETTLING_CODES_WITH_FIELDS = ("integration_invalid_request",)
 
-#: Faulty fields outside the data: an intermediary may have spoiled this attempt alone.
+#: Faulty fields outside the data: an intermediary may have spoiled only this attempt.
 FIELDS_NOT_OF_DATA = (
     "body",
     "Content-Encoding",
