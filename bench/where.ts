@@ -47,7 +47,7 @@ const PARTS: readonly (readonly [part: string, pattern: RegExp])[] = [
   ['hash of the key', /key-secret/],
   ['quota', /gateway\/admission\/(quota|count-quota)/],
   ['admission', /gateway\/admission/],
-  ['connections', /gateway\/socket|src\/port/],
+  ['connections', /gateway\/port|src\/port/],
   ['batcher, core client', /gateway\/core/],
   ['the exchange', /src\/rpc\/exchange-service/],
   ['log and metrics', /observation|common\/(metrics|logger|tracing)|node_modules\/(pino|@prometheus)/],
