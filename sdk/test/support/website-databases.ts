@@ -184,6 +184,8 @@ async function startMariaDb(): Promise<WebsiteServer> {
       await admin.query(`CREATE DATABASE ${name} CHARACTER SET utf8mb4`);
       await admin.query(`GRANT ALL ON ${name}.* TO ${USER}@'127.0.0.1'`);
       const connection = await mysql.createConnection({ ...address, database: name, multipleStatements: true });
+      // A backslash in a text is one, as in the other databases.
+      await connection.query(`SET sql_mode = CONCAT(@@sql_mode, ',NO_BACKSLASH_ESCAPES')`);
       const others = async () => {
         const query = 'SELECT id, state FROM information_schema.processlist WHERE db = ? AND id <> ?';
         const [rows] = await admin.query<mysql.RowDataPacket[]>(query, [name, connection.threadId]);
