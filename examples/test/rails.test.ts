@@ -373,7 +373,12 @@ if (process.env.SOAK)
   describeWithTools([`${RAILS}; require "mysql2"; require "pg"'`], 'the recipe for Rails with its worker', () => {
     testRecipeOnServers(service, SERVERS, SERVERS.length, async (database, settings, onTestFinished) => {
       const url = `http://127.0.0.1:${await freePort()}`;
-      const env = { HOME: temporaryFolder(), PORT: new URL(url).port, DATABASE_URL: toUrl(database), ...settings };
+      const env = {
+        HOME: temporaryFolder(onTestFinished),
+        PORT: new URL(url).port,
+        DATABASE_URL: toUrl(database),
+        ...settings,
+      };
       const { status, stderr } = await runCommands(commandsIn(page, 'rails-set-up'), {
         ...env,
         LEAD_INTAKE_URL: serviceUrl(),

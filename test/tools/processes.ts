@@ -38,9 +38,9 @@ export async function bash(script: string, env: Record<string, string> = {}): Pr
 }
 
 /** Creates a folder that is removed at the end of the test. */
-export function temporaryFolder(): string {
+export function temporaryFolder(whenFinished = onTestFinished): string {
   const folder = mkdtempSync(join(tmpdir(), 'lead-intake-test-'));
-  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  whenFinished(() => rmSync(folder, { recursive: true, force: true }));
   return folder;
 }
 
