@@ -63,15 +63,16 @@ export function createOtlpTracer(
 ): Tracer {
   const exporter = new OTLPTraceExporter({ url: `${endpoint}/v1/traces`, timeoutMillis: EXPORT_TIMEOUT_MS });
   const spans = new CountedSpans(exporter, log);
+  const sampler = createSampler(sampling);
+  const isParentBased = sampler instanceof ParentBasedSampler;
   const provider = new TracerProvider({
     resource: resourceFromAttributes({ 'service.name': `lead-intake-${processName}` }).merge(
       detectResources({ detectors: [resourceAttributesEnvDetector, serviceNameEnvDetector] }),
     ),
-    sampler: createSampler(sampling),
+    sampler,
     spanProcessors: [spans],
   });
   const tracer = provider.getTracer('lead-intake');
-  const isParentBased = sampling[0].startsWith('parentbased_');
   return {
     begin(name, traceparent = '') {
       const [, traceId, spanId] = (isParentBased && NOT_SAMPLED.exec(traceparent)) || [];

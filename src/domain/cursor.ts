@@ -1,4 +1,4 @@
-import { hash } from 'node:crypto';
+import { sha256 } from '../../common/rules/sha256.ts';
 import type { SetAsidePosition } from './lead-change.ts';
 
 /** The kinds of list that have tokens. The number is the first byte of a token. A new format gets a new number. */
@@ -54,10 +54,7 @@ const idFromBytes = (bytes: Buffer): string =>
   bytes.toString('hex').replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5');
 
 const checksum = (scope: string, head: Uint8Array): Buffer =>
-  Buffer.from(hash('sha256', Buffer.concat([Buffer.from(`${scope}\0`), head]), 'hex'), 'hex').subarray(
-    0,
-    CHECKSUM_BYTES,
-  );
+  sha256(Buffer.concat([Buffer.from(`${scope}\0`), head])).subarray(0, CHECKSUM_BYTES);
 
 interface UpdatedLead {
   readonly id: string;
