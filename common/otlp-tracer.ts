@@ -25,6 +25,7 @@ import {
   BatchSpanProcessor,
   ParentBasedSampler,
   type Sampler,
+  SamplingDecision,
   type SpanExporter,
   type SpanProcessor,
   TraceIdRatioBasedSampler,
@@ -33,7 +34,7 @@ import {
 import type { Logger } from 'pino';
 import { TRACES_CLOSE_MS } from './deadlines.ts';
 import { errorSummary } from './error-summary.ts';
-import type { Attributes, Span, Tracer } from './tracing.ts';
+import type { Span, Tracer } from './tracing.ts';
 
 /** Timeout of an export request; milliseconds. */
 const EXPORT_TIMEOUT_MS = 5000;
@@ -43,10 +44,12 @@ const MAX_SPANS = 2048;
 
 const NOT_ACCEPTED = 'spans are dropped: their receiver does not accept them. Check OTEL_EXPORTER_OTLP_ENDPOINT';
 
+const { NOT_RECORD } = SamplingDecision;
+
 const W3C = new W3CTraceContextPropagator();
 
-/** A `traceparent` of a trace that is not sampled. Reading it here takes a tenth of the library's time. */
-const NOT_SAMPLED = /^00-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-[0-9a-f][02468ace]$/;
+/** A `traceparent` of version 00. Reading it here takes a tenth of the library's time. */
+const VERSION_00 = /^00-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-([0-9a-f]{2})$/;
 
 /** The name of a sampler, as in OTEL_TRACES_SAMPLER, and the ratio for samplers that take one. */
 type Sampling = readonly [name: string, ratio: number];
@@ -64,7 +67,6 @@ export function createOtlpTracer(
   const exporter = new OTLPTraceExporter({ url: `${endpoint}/v1/traces`, timeoutMillis: EXPORT_TIMEOUT_MS });
   const spans = new CountedSpans(exporter, log);
   const sampler = createSampler(sampling);
-  const isParentBased = sampler instanceof ParentBasedSampler;
   const provider = new TracerProvider({
     resource: resourceFromAttributes({ 'service.name': `lead-intake-${processName}` }).merge(
       detectResources({ detectors: [resourceAttributesEnvDetector, serviceNameEnvDetector] }),
@@ -75,9 +77,14 @@ export function createOtlpTracer(
   const tracer = provider.getTracer('lead-intake');
   return {
     begin(name, traceparent = '') {
-      const [, traceId, spanId] = (isParentBased && NOT_SAMPLED.exec(traceparent)) || [];
-      if (traceId && spanId) return unsentSpan({ traceId, spanId, traceFlags: TraceFlags.NONE });
-      const span = tracer.startSpan(name, { kind: SpanKind.SERVER }, parseTraceparent(traceparent));
+      const kind = SpanKind.SERVER;
+      const context = parseTraceparent(traceparent);
+      const caller = trace.getSpanContext(context);
+      // Asking the sampler takes less time than beginning a span that is not sent.
+      if (caller && sampler.shouldSample(context, caller.traceId, name, kind, {}, []).decision === NOT_RECORD) {
+        return unsentSpan({ ...caller, traceFlags: TraceFlags.NONE });
+      }
+      const span = tracer.startSpan(name, { kind }, context);
       return span.isRecording() ? sentSpan(tracer, span) : unsentSpan(span.spanContext());
     },
     dropped: () => spans.dropped,
@@ -156,11 +163,11 @@ function sentSpan(tracer: OtelTracer, span: OtlpSpan): Span {
     traceId: context.traceId,
     isSent: true,
     child(name, attributes) {
-      const options = { kind: SpanKind.CLIENT, attributes: withoutUndefined(attributes) };
+      const options = { kind: SpanKind.CLIENT, attributes };
       return sentSpan(tracer, tracer.startSpan(name, options, trace.setSpan(ROOT_CONTEXT, span)));
     },
     end({ failed, attributes = {} }) {
-      span.setAttributes(withoutUndefined(attributes));
+      span.setAttributes(attributes);
       if (failed) span.setStatus({ code: SpanStatusCode.ERROR });
       span.end();
     },
@@ -182,11 +189,10 @@ function unsentSpan(context: SpanContext): Span {
 const formatTraceparent = ({ traceId, spanId, traceFlags }: SpanContext): string =>
   `00-${traceId}-${spanId}-0${traceFlags & TraceFlags.SAMPLED}`;
 
-const parseTraceparent = (traceparent: string): Context =>
-  traceparent === '' ? ROOT_CONTEXT : W3C.extract(ROOT_CONTEXT, { traceparent }, defaultTextMapGetter);
-
-const withoutUndefined = (attributes: Attributes) =>
-  Object.fromEntries(Object.entries(attributes).filter((attribute) => attribute[1] !== undefined)) as Record<
-    string,
-    string | number | boolean
-  >;
+function parseTraceparent(traceparent: string): Context {
+  if (traceparent === '') return ROOT_CONTEXT;
+  const [, traceId, spanId, flags = ''] = VERSION_00.exec(traceparent) ?? [];
+  return traceId && spanId
+    ? trace.setSpanContext(ROOT_CONTEXT, { traceId, spanId, traceFlags: Number.parseInt(flags, 16), isRemote: true })
+    : W3C.extract(ROOT_CONTEXT, { traceparent }, defaultTextMapGetter);
+}
