@@ -6,9 +6,16 @@
  * Measures SQLite, and MongoDB if MONGODB_URL is set. `--leads` is the size of the large database. Prints Markdown to standard output and
  * progress to standard error. The exit status is 1 when a request failed.
  */
+import { execFile } from 'node:child_process';
+import { statSync } from 'node:fs';
+import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { parseArgs } from 'node:util';
+import { parseArgs, promisify } from 'node:util';
+import { DEFAULT_CONSUMER } from '../src/domain/consumer.ts';
+import { openStore } from '../src/store/open-store.ts';
+import type { Store } from '../src/store/store.ts';
 import {
+  bytesOfMongo,
   type FilledStudio,
   fillStudio,
   newMongoDatabase,
@@ -16,8 +23,8 @@ import {
   serverName,
   withStore,
 } from './database.ts';
-import { runBenchmark } from './processes.ts';
-import { comparisonTable, describeMachine, failureLines, number, print, table } from './report.ts';
+import { atTheEnd, runBenchmark, temporaryFolder } from './processes.ts';
+import { comparisonTable, describeMachine, failureLines, median, number, print, table } from './report.ts';
 import { type Compared, type Comparison, compare, type Rounds } from './rounds.ts';
 import { httpTarget, type RunningTarget, startCoreAndGateway } from './targets.ts';
 import { LEADS } from './workload.ts';
@@ -41,7 +48,7 @@ const creating = {
   rounds: { rounds: ROUNDS, roundMs: 500, warmUpMs: 500 },
   studio: 'busy',
 } as const;
-const COMPARISONS: readonly (Comparison & { readonly studio: keyof Side; readonly rounds: Rounds })[] = [
+const COMPARISONS: readonly (Comparison & { readonly studio: 'busy' | 'quiet'; readonly rounds: Rounds })[] = [
   { ...reading, name: 'get', scenario: 'get', studio: 'busy' },
   { ...reading, name: 'list', scenario: 'list', studio: 'busy' },
   { ...reading, name: 'list of a quiet studio beside it', scenario: 'list', studio: 'quiet' },
@@ -50,13 +57,34 @@ const COMPARISONS: readonly (Comparison & { readonly studio: keyof Side; readonl
   { ...creating, name: 'create, 64 connections', connections: 64, minRate: MIN_HIGHEST_RATE },
 ];
 
+/** Matches all leads of the studio that grows, by the index that retention uses. */
+const ALL_NEW = {
+  stages: ['new'],
+  sourceIds: [],
+  created: { start: null, end: null },
+  updated: { start: new Date(0), end: new Date('2100-01-01') },
+} as const;
+
+/** What consumers and retention do at the store. The maximum time with many leads is 1.2 times that with few. */
+const CALLS: readonly (readonly [name: string, call: (store: Store) => Promise<unknown>])[] = [
+  ['feed: list and acknowledge 100 changes', listChanges],
+  ['retention: find ten leads', (store) => store.walkLeads('busy-studio', null, 10, ALL_NEW)],
+  ['retention: count 1,000 leads of a stage', (store) => store.measureStage('busy-studio', 'new', ALL_NEW, 1000)],
+];
+const CALL_ROUNDS = 101;
+const MAX_TIME = 1.2;
+
 /** The trees that a creation writes to: a request reads a page of each level. */
-const TREES = ['leads', 'leads_by_idempotency_key', 'leads_by_stage', 'sqlite_autoindex_leads_1', 'contact_claims'];
+const TREES = ['leads', 'sqlite_autoindex_leads_1', 'sqlite_autoindex_leads_2', 'leads_by_stage', 'contact_claims'];
 
 const EXPECTED_LEADS = 100_000_000;
 
 /** A gateway and a core on one database, with targets for the studio that grows and for the quiet one. */
 interface Side {
+  readonly databaseUrl: string;
+  readonly leads: string;
+  /** The bytes on disk of a lead, after the load. */
+  readonly bytesOfLead: number;
   readonly busy: RunningTarget;
   readonly quiet: RunningTarget;
 }
@@ -85,6 +113,9 @@ async function measure(engine: string, newDatabase: () => string, size: number):
   }
   const failures = failureLines(all);
   print(`## ${engine}`, '', comparisonTable(all), '', ...failures);
+  print(await compareCalls(few, many));
+  print(...[few, many].map(({ leads, bytesOfLead }) => `- a lead of ${leads}: ${number(bytesOfLead, 0)} bytes`));
+  if (engine === 'SQLite') print(`A backup of the larger database took ${number(await backUp(many), 0)} s.`);
   if (failures.length > 0) process.exitCode = 1;
 }
 
@@ -96,9 +127,53 @@ async function startSide(DATABASE_URL: string, size: number): Promise<Side> {
     quiet: await fillStudio(store, 'quiet-studio', QUIET_LEADS),
     busy: await fillStudio(store, 'busy-studio', size),
   }));
+  const [, file] = DATABASE_URL.split('sqlite:');
+  const bytes = file === undefined ? await bytesOfMongo(DATABASE_URL) : statSync(file).size;
   const { url, pids } = await startCoreAndGateway({ DATABASE_URL });
   const makeTarget = ({ key, known }: FilledStudio) => httpTarget(name, { url, ...key }, pids, known);
-  return { quiet: await makeTarget(studios.quiet), busy: await makeTarget(studios.busy) };
+  const targets = { quiet: await makeTarget(studios.quiet), busy: await makeTarget(studios.busy) };
+  return { databaseUrl: DATABASE_URL, leads: name, bytesOfLead: bytes / size, ...targets };
+}
+
+async function listChanges(store: Store): Promise<void> {
+  const { changes = [] } = (await store.listDeliveries(DEFAULT_CONSUMER.number, 100)) ?? {};
+  if (changes.length < 100) throw new Error(`the feed has ${changes.length} changes`);
+  const acknowledgements = changes.map(({ lead: { studioId, id: leadId }, revision }) => ({
+    studioId,
+    leadId,
+    revision,
+  }));
+  await store.acknowledgeDeliveries(DEFAULT_CONSUMER.number, acknowledgements);
+}
+
+/** Measures CALLS on both databases in turn. Returns a table of milliseconds. */
+async function compareCalls(...sides: readonly [few: Side, many: Side]): Promise<string> {
+  const stores = await Promise.all(sides.map(({ databaseUrl }) => openStore(databaseUrl)));
+  atTheEnd(() => Promise.all(stores.map((store) => store.close())).then(() => {}));
+  const rows: string[][] = [];
+  for (const [name, call] of CALLS) {
+    console.error(name);
+    const times: [few: number[], many: number[]] = [[], []];
+    for (let round = 0; round < CALL_ROUNDS; round += 1) {
+      for (const index of round % 2 === 0 ? ([0, 1] as const) : ([1, 0] as const)) {
+        const began = performance.now();
+        await call(stores[index] as Store);
+        times[index].push(performance.now() - began);
+      }
+    }
+    const [few = Number.NaN, many = Number.NaN] = times.map(median);
+    const goal = `at most ${number(MAX_TIME, 2)}: ${many / few <= MAX_TIME ? 'met' : '**not met**'}`;
+    rows.push([name, number(few, 2), number(many, 2), number(many / few, 2), goal]);
+  }
+  return table(['', ...sides.map(({ leads }) => `${leads}, ms`), 'ratio', 'goal'], 1, rows);
+}
+
+/** Returns the seconds that a backup takes. */
+async function backUp({ databaseUrl }: Side): Promise<number> {
+  const began = performance.now();
+  const args = [join(import.meta.dirname, '../operator/cli.ts'), 'backup', join(temporaryFolder(), 'copy.db')];
+  await promisify(execFile)(process.execPath, args, { env: { ...process.env, DATABASE_URL: databaseUrl } });
+  return (performance.now() - began) / 1000;
 }
 
 /** Returns a table of each tree's levels: as measured, and as expected with EXPECTED_LEADS if the pages stay equally full. */
