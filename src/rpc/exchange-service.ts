@@ -122,13 +122,13 @@ export function exchangeService(
         faults.refuseIfAny();
         const byRpc = batchReceived ? Object.groupBy(items, findRpc) : {};
         for (const [rpc, { length } = []] of Object.entries(byRpc)) batchReceived?.(rpc, length ?? 0);
-        const authenticateOnce = oncePerSecret(authenticate);
+        const once = shared();
         for (const item of items) {
           const leads = item.request.case === 'listLeads' ? pageLimit(item.request.value.pageSize) : 1;
           const index = begun;
           begun += 1;
           pendingLeads += leads;
-          executeItem(item, caller, authenticateOnce).then((result) => {
+          executeItem(item, caller, once).then((result) => {
             ready.push({ result: { ...result, index }, leads });
             moreReady.notify();
           });
@@ -139,21 +139,18 @@ export function exchangeService(
   }
 
   /** Executes an item in the studio of its key, because a request cannot name one. Never rejects. @rule 1.own-studio 5.2 */
-  function executeItem(item: ExchangeItem, caller: Caller, authenticateOnce: BearerAuthenticator): Promise<Result> {
+  function executeItem(item: ExchangeItem, caller: Caller, once: Once): Promise<Result> {
     const { requestId, traceparent, secretSha256, request } = item;
     const summary: Summary = {};
     const execute = async () => {
       const sourceId = request.case === 'createLead' ? sourceIdFromWire(request.value.sourceId) : undefined;
-      const bearer = await authenticateOnce(secretSha256, sourceId, caller.studios);
+      const identify = () => authenticate(secretSha256, sourceId, caller.studios);
+      const bearer = await once(keyName(secretSha256, sourceId), identify);
       summary.studioId = bearer.studio.id;
       refuseUnlessScoped(bearer, SCOPE_OF[request.case as KeyOperation]);
-      return answer(deps, request, bearer, summary);
+      return answer(deps, request, bearer, summary, once);
     };
-    return run({ operation: findRpc(item), requestId, request: summary, traceparent, caller }, execute).catch(
-      (error) => ({
-        outcome: { case: 'error', value: toStatus(toConnectError(error)) },
-      }),
-    );
+    return run({ operation: findRpc(item), requestId, request: summary, traceparent, caller }, execute).catch(failure);
   }
 }
 
@@ -163,6 +160,7 @@ async function answer(
   request: ExchangeItem['request'],
   bearer: Credential,
   summary: Summary,
+  once: Once,
 ): Promise<Result> {
   const studioId = bearer.studio.id;
   switch (request.case) {
@@ -184,8 +182,10 @@ async function answer(
     // @rule 2.4.leads 2.4.nextCursor
     case 'listLeads': {
       const { pageSize, pageToken } = request.value;
-      const { leads, nextPageToken } = await listPublicLeads(deps, { studioId, pageSize, pageToken });
-      return body(`{"leads":[${leads.join()}],"nextCursor":${JSON.stringify(nextPageToken || null)}}`);
+      return once(['page', studioId, pageSize, pageToken].join(' '), async () => {
+        const { leads, nextPageToken } = await listPublicLeads(deps, { studioId, pageSize, pageToken });
+        return body(`{"leads":[${leads.join()}],"nextCursor":${JSON.stringify(nextPageToken || null)}}`);
+      });
     }
     default: {
       const faults = new Faults();
@@ -207,15 +207,19 @@ function countThatFits(ready: readonly { readonly result: Result }[]): number {
   return full < 0 ? ready.length : full;
 }
 
-/** Authenticates each key and source once per message. All items of a message arrive before the first is executed. */
-function oncePerSecret(authenticate: BearerAuthenticator): BearerAuthenticator {
-  const begun = new Map<string, Promise<Credential>>();
-  return (secretSha256, sourceId, studios) => {
-    // A source id contains no space, so no other hash can produce the same key, however malformed.
-    const key = `${textOfHash(secretSha256)} ${sourceId}`;
-    const bearer = begun.get(key) ?? authenticate(secretSha256, sourceId, studios);
-    begun.set(key, bearer);
-    return bearer;
+/** A source id contains no space, so no other hash can produce the same name, however malformed. */
+const keyName = (secretSha256: Uint8Array, sourceId = '') => `key ${textOfHash(secretSha256)} ${sourceId}`;
+
+/** Makes a call, unless an item of the same message has made the call of that name. */
+type Once = <Answer>(name: string, call: () => Promise<Answer>) => Promise<Answer>;
+
+/** Returns the calls of a message. All its items arrive before the first is executed, so no answer is older than a request. */
+function shared(): Once {
+  const begun = new Map<string, Promise<unknown>>();
+  return <Answer>(name: string, call: () => Promise<Answer>) => {
+    const answer = (begun.get(name) as Promise<Answer> | undefined) ?? call();
+    begun.set(name, answer);
+    return answer;
   };
 }
 
@@ -224,6 +228,8 @@ function refuseUnlessScoped({ key }: Credential, scope: ApiKeyScope | undefined)
   if (scope === undefined || key.scopes.includes(scope)) return;
   throw new Refusal('SCOPE_FORBIDDEN', `The key does not have the scope ${scope}.`);
 }
+
+const failure = (error: unknown): Result => ({ outcome: { case: 'error', value: toStatus(toConnectError(error)) } });
 
 const body = (json: string) => ({ outcome: { case: 'body', value: Buffer.from(json) } }) as const;
 

@@ -265,6 +265,20 @@ describe('an item', () => {
 
 // @proves bounds-39
 describe('a message', () => {
+  test('a list has each lead that was acknowledged before its message', { tags: ['4.3.newest-first'] }, async () => {
+    const call = openExchange(caller);
+    const expected: string[] = [];
+    for (let index = 0; index < 40; index += 4) {
+      call.send([createItem()]);
+      expected.unshift((await call.outcome(index)).answer?.leadId ?? '');
+      call.send([listItem(), listItem(), listItem({ pageSize: 1 })]);
+      const pages = await Promise.all([1, 2, 3].map((offset) => call.outcome(index + offset)));
+      const ids = pages.map(({ answer }) => toJson<WirePage>(answer).leads.map(({ id }) => id));
+      expect(ids).toEqual([expected, expected, expected.slice(0, 1)]);
+    }
+    await allOutcomes(call, 40);
+  });
+
   test.each([
     ['no items', 0],
     ['a hundred and one items', 101],

@@ -54,4 +54,19 @@ export const BATCH_BUGS: readonly PlantedBug[] = [
     caughtBy: 'a key with only API_KEY_SCOPE_LEADS_READ is refused all other items, and nothing is written',
     patches: [{ file: EXCHANGE, find: 'refuseUnlessScoped(bearer, SCOPE_OF[request.case as KeyOperation]);', put: '' }],
   },
+  {
+    name: 'the messages of a call share the pages that they read',
+    suite: EXCHANGE_SUITE,
+    caughtBy: 'a list has each lead that was acknowledged before its message',
+    patches: [
+      { file: EXCHANGE, find: 'const once = shared();', put: '' },
+      { file: EXCHANGE, find: 'let pendingLeads = 0;', put: 'let pendingLeads = 0; const once = shared();' },
+    ],
+  },
+  {
+    name: 'the items of a message share pages of different studios',
+    suite: EXCHANGE_SUITE,
+    caughtBy: 'a key accesses only its own studio, whatever the other items',
+    patches: [{ file: EXCHANGE, find: "'page', studioId,", put: "'page'," }],
+  },
 ];
