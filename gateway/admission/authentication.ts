@@ -6,7 +6,7 @@ import type { AuthenticateApiKeyResponse } from '../../proto/gen/leadintake/v1/a
 import { toClient } from '../client-address.ts';
 import type { FoundKey } from '../key-check.ts';
 import { OVERLOADED, Problem } from '../problems.ts';
-import type { Sender } from '../request.ts';
+import { headerValues, type Sender } from '../request.ts';
 import { consumePatiently, rateLimited } from './count-quota.ts';
 import type { KeyLookUps } from './key-look-ups.ts';
 import { createMemoryQuota } from './quota/memory-quota.ts';
@@ -22,12 +22,13 @@ export function authenticator(lookUps: KeyLookUps, cache: ApiKeyCache) {
   const findUnknown = unknownKeys(lookUps);
   return (request: FastifyRequest): FoundKey | Promise<FoundKey> => {
     const secret = readBearerSecret(request);
-    // Malformed keys are refused here, so guesses cost the core nothing.
-    if (secret === undefined || !isKeySecret(secret)) throw new Problem('integration_key_invalid');
+    if (secret === undefined) throw new Problem('integration_key_invalid');
     const presented = { secretSha256: hashKeySecret(secret), secretHint: toHint(secret), requestId: request.id };
     const name = textOfHash(presented.secretSha256);
     const cached = cache.get(name);
     if (cached) return { kind: 'remembered', key: { ...presented, studioId: cached.studioId, caller: cached } };
+    // Malformed keys are refused here, so guesses cost the core nothing.
+    if (!isKeySecret(secret)) throw new Problem('integration_key_invalid');
     // A key whose entry expired is not a guess: it was valid.
     const found = cache.has(name) ? lookUps.find(presented) : findUnknown(presented, request);
     return found.then(({ caller, ...event }) => {
@@ -39,10 +40,10 @@ export function authenticator(lookUps: KeyLookUps, cache: ApiKeyCache) {
 
 // @rule 5.1 5.5 5.header
 function readBearerSecret(request: FastifyRequest): string | undefined {
-  // Node silently uses the first of several headers.
-  const [authorization, ...more] = request.raw.headersDistinct.authorization ?? [];
+  // Node silently uses the first of several headers. A longer text is no secret, and would take long to hash.
+  const [authorization, ...more] = headerValues(request.raw, 'authorization');
   if (authorization === undefined || more.length > 0) return undefined;
-  return /^Bearer +(\S+)$/i.exec(authorization)?.[1];
+  return /^Bearer +(\S{1,99})$/i.exec(authorization)?.[1];
 }
 
 /** The maximum number of entries; the oldest is evicted first. */

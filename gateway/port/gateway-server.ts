@@ -10,7 +10,7 @@ import { admitCallers } from '../admission/admission.ts';
 import { clientAddresses } from '../client-address.ts';
 import { arrivalObserver, type ObserveRequest, type RecordRequest, requestObserver } from '../observation.ts';
 import { type FaultyField, invalidRequest, Problem } from '../problems.ts';
-import { addressFault, chooseRequestId, FRAGMENT, REQUEST_ID_HEADER, RequestState } from '../request.ts';
+import { addressFault, chooseRequestId, FRAGMENT, headerValues, REQUEST_ID_HEADER, RequestState } from '../request.ts';
 import { registerAllMethods, routeProblem } from '../routes/allowed-methods.ts';
 import { docsRoutes } from '../routes/docs.ts';
 import { healthRoutes } from '../routes/health.ts';
@@ -163,13 +163,14 @@ function findRequestProblem(request: FastifyRequest, reply: FastifyReply): Probl
 }
 
 /** Refuses ambiguous framing and hosts, which an intermediary may interpret differently (request smuggling). */
-function framingFault({ httpVersion, headers, headersDistinct }: IncomingMessage): FaultyField | undefined {
+function framingFault(request: IncomingMessage): FaultyField | undefined {
+  const { httpVersion, headers } = request;
   if (httpVersion !== '1.1' && httpVersion !== '1.0') return { field: 'HTTP version', message: 'must be 1.1 or 1.0' };
   const coding = headers['transfer-encoding'];
   if (coding !== undefined && (httpVersion === '1.0' || coding.toLowerCase() !== 'chunked')) {
     return { field: 'Transfer-Encoding', message: 'must be chunked, and needs HTTP/1.1' };
   }
-  const { host = [] } = headersDistinct;
+  const host = headerValues(request, 'host');
   if (httpVersion === '1.1' && host.length !== 1) return { field: 'Host', message: 'must be given once' };
   return host.every((value) => HOST.test(value)) ? undefined : { field: 'Host', message: 'must be a host and a port' };
 }

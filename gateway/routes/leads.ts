@@ -20,7 +20,7 @@ import {
 import { PAGE_SIZE } from '../../common/rules/public-api.ts';
 import type { LeadCreation, PageToRead } from '../core/core-client.ts';
 import { type DataPath, type FaultyField, invalidRequest, Problem } from '../problems.ts';
-import { hasScopeFor, senderToCheck } from '../request.ts';
+import { hasScopeFor, headerValues, senderToCheck } from '../request.ts';
 import { allowOnly } from './allowed-methods.ts';
 import { LEAD_PATH, LEADS_PATH, leadCaptureSchema } from './schemas.ts';
 
@@ -157,7 +157,7 @@ function readCapture(request: FastifyRequest): LeadCreation {
   };
 }
 
-/** Makes the framework read a body of any media type, so that its faults are also reported. The original type is in `headersDistinct`. */
+/** Makes the framework read a body of any media type, so that its faults are also reported. `rawHeaders` keep the original type. */
 function readAnyMediaType(
   { raw }: FastifyRequest,
   _reply: FastifyReply,
@@ -174,7 +174,7 @@ function headerFaults({ headers, raw }: FastifyRequest): FaultyField[] {
   const idempotencyKey = headers['idempotency-key'];
   return toFaultyFields({
     'Idempotency-Key': typeof idempotencyKey === 'string' ? keyFault(idempotencyKey) : 'is required',
-    'Content-Type': mediaTypeFault(raw.headersDistinct['content-type']),
+    'Content-Type': mediaTypeFault(headerValues(raw, 'content-type')),
   });
 }
 
@@ -191,8 +191,7 @@ function keyFault(idempotencyKey: string): Fault {
 }
 
 /** @rule 4.1.headers 4.1.body */
-function mediaTypeFault(mediaTypes: readonly string[] = []): Fault {
-  const [mediaType = '', ...more] = mediaTypes;
+function mediaTypeFault([mediaType = '', ...more]: readonly string[]): Fault {
   if (more.length > 0) return 'must be given once';
   if (mediaType === 'application/json') return undefined;
   if (parseEssence(mediaType) !== 'application/json') return 'must be application/json';

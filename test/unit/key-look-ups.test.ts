@@ -100,7 +100,7 @@ test('requests that wait for a failed look-up fail with it, and other keys do no
 function requestsWithNewKeys(lookUps: KeyLookUps) {
   const authenticate = authenticator(lookUps, new ApiKeyCache(API_KEY_CACHE_MS));
   return async () => {
-    const raw = { headersDistinct: { authorization: [`Bearer ${newKeySecret()}`] } };
+    const raw = { rawHeaders: ['authorization', `Bearer ${newKeySecret()}`] };
     return authenticate({ raw, id: 'request', clientAddress: '192.0.2.1' } as unknown as FastifyRequest);
   };
 }
