@@ -65,7 +65,7 @@ const ALL_NEW = {
   updated: { start: new Date(0), end: new Date('2100-01-01') },
 } as const;
 
-/** What consumers and retention do at the store. The maximum time with many leads is 1.2 times that with few. */
+/** Calls of the store that consumers and retention make. Their maximum time with many leads is 1.2 times that with few. */
 const CALLS: readonly (readonly [name: string, call: (store: Store) => Promise<unknown>])[] = [
   ['feed: list and acknowledge 100 changes', listChanges],
   ['retention: find ten leads', (store) => store.walkLeads('busy-studio', null, 10, ALL_NEW)],
