@@ -50,6 +50,6 @@ USER node
 # Its commit is a label where the build knows it. Licence, vendor and source are for whoever distributes it to say (docs/how-to/releases.md).
 LABEL org.opencontainers.image.title="Lead Intake" \
   org.opencontainers.image.description="Sends sales leads into one studio of a CRM and reads them back, so that the caller always knows whether a lead was written, and which one." \
-  org.opencontainers.image.version="1.2.0"
+  org.opencontainers.image.version="2.0.0"
 EXPOSE 8080 50051
 CMD ["lead-intake", "--help"]

@@ -7,7 +7,7 @@ import { stopRequest } from './stop-request.ts';
 import { DAY_MS } from './units.ts';
 
 /** The date of this release, as in CHANGELOG.md. */
-const RELEASED = '2026-11-28';
+const RELEASED = '2026-12-01';
 
 /** A process, named by the prefix of its settings. */
 type Part = 'CORE' | 'GATEWAY' | 'RELAY';

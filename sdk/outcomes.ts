@@ -89,7 +89,7 @@ export const REASON_NOT_READ = 'not read: the service has failed to read it, whi
 export const PAGES_MISSED = 100;
 
 /** The name of the client in requests; many firewalls refuse requests without one. */
-export const USER_AGENT = 'lead-intake-node/1.2.0';
+export const USER_AGENT = 'lead-intake-node/2.0.0';
 
 /** The findings of a check: whether each is good, and its sentence for people. */
 export const CHECK_FINDINGS = {

@@ -28,9 +28,7 @@ const toPath = (name: string) => join(import.meta.dirname, name);
 const written = (name: string): Written => JSON.parse(readFileSync(toPath(name), 'utf8'));
 
 /** The releases that have fixtures with answers, written by `write-database.ts`. */
-const RELEASES = readdirSync(import.meta.dirname).flatMap(
-  (name) => /^sqlite-(1\.[1-9]\d*)\.json$/.exec(name)?.[1] ?? [],
-);
+const RELEASES = readdirSync(import.meta.dirname).flatMap((name) => /^sqlite-(\d+\.\d+)\.json$/.exec(name)?.[1] ?? []);
 
 describe.each(RELEASES)('a SQLite file of release %s', (release) => {
   answersAsBefore(written(`sqlite-${release}.json`), async () => {
@@ -73,8 +71,9 @@ function answersAsBefore({ made, answers }: Written, openCopy: () => Promise<Sto
   // @proves leads-9
   test('a database of an earlier release returns the same results as that release', async () => {
     const found = await collectAnswers(await open(), made);
-    const events = found['events of held'] as { caller: string }[];
-    expect(events.shift()).toMatchObject({ caller: '(migration)' });
+    // Only release 1.2 had holds; its migration records their end.
+    const events = found['events of held'] as { caller: string }[] | undefined;
+    if (events) expect(events.shift()).toMatchObject({ caller: '(migration)' });
     expect(found).toMatchObject(answers);
   });
 

@@ -2,16 +2,18 @@
  * Writes a database with every kind of data of this release, through its use cases, and a file with the results of its store, as
  * fixtures for later releases:
  *
- *   npm run release:database sqlite:test/upgrade/sqlite-1.2.db test/upgrade/sqlite-1.2.json
- *   npm run release:database mongodb://… test/upgrade/mongodb-1.2.json
+ *   npm run release:database sqlite:test/upgrade/sqlite-2.0.db test/upgrade/sqlite-2.0.json
+ *   npm run release:database mongodb://… test/upgrade/mongodb-2.0.json
  */
 import { writeFileSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
+import { hashKeySecret } from '../../common/rules/key-secret.ts';
 import type { Contact } from '../../src/domain/contact.ts';
 import { readTexts } from '../../src/domain/lead-data.ts';
 import { newId, systemClock } from '../../src/domain/new-id.ts';
 import type { Refusal } from '../../src/domain/refusal.ts';
 import { openStore } from '../../src/store/open-store.ts';
+import type { Credential } from '../../src/store/port/api-keys.ts';
 import { changeLeadStage, updateLead } from '../../src/usecases/change-lead.ts';
 import { createConsumer, listDeliveries } from '../../src/usecases/consumers.ts';
 import { createLead } from '../../src/usecases/create-lead.ts';
@@ -32,9 +34,14 @@ const store = await openStore(databaseUrl);
 const deps = { store, clock: systemClock, newId };
 
 const leads: MadeLead[] = [];
-async function create(studioId: string, contact: Contact, more: Pick<MadeLead, 'sourceId' | 'note'> = {}) {
+async function create(
+  studioId: string,
+  contact: Contact,
+  more: Pick<MadeLead, 'sourceId' | 'note'> = {},
+  bearer?: Credential,
+) {
   const requested = { studioId, idempotencyKey: newId(), displayName: 'Grace Hopper 👩🏽‍🚀', contact, ...more };
-  const { lead } = await createLead(deps, { ...requested, ...readTexts(requested) });
+  const { lead } = await createLead(deps, { ...requested, ...readTexts(requested) }, bearer);
   leads.push({ ...requested, id: lead.id });
   return lead;
 }
@@ -64,6 +71,8 @@ await revokeApiKey(deps, { studioId: 'berlin', memberId: null, caller: 'operator
 
 await create('berlin', byEmail('new@straße.example'), { sourceId: form, note: 'Calls back.\n\u{2028}' });
 await create('berlin', byPhone('030 1234567 x200'));
+const bearer = (await store.findCredential(hashKeySecret(website.secret))) ?? undefined;
+await create('berlin', byEmail('by-key@example.org'), {}, bearer);
 const moved = await create('berlin', byPhone('+49 171 2345678'));
 await move(moved.id, 'contacted');
 const won = await create('berlin', byEmail('won@example.org'));

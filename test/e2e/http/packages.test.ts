@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import { cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { PACKAGE_KINDS, type PackageRelease } from '../../../common/package-settings.ts';
+import { PACKAGE_KINDS, PACKAGES_FOLDER, type PackageRelease } from '../../../common/package-settings.ts';
 import { findPackages, missingPackage } from '../../../gateway/docs/packages.ts';
 import { filesOfTgz } from '../../../sdk/packages/archives.ts';
 import { buildPackages, VERSION } from '../../../sdk/packages/build-packages.ts';
@@ -18,6 +18,9 @@ const EARLIER = '1.0.77';
 const { service, folder, url, readPage } = aServiceWithPackages((folder) => {
   for (const version of [EARLIER, VERSION]) buildPackages(folder, undefined, version);
 });
+
+/** The versions that the gateway serves, newest first. The folder of the project keeps the packages of releases that were built in it. */
+const listVersions = () => findPackages([PACKAGES_FOLDER, folder()]).releases.map(({ version }) => version);
 
 const PACKAGES = '/docs/packages';
 
@@ -172,8 +175,9 @@ test('the page and checksums list this release, and the indexes also list the ea
   };
   expect(index.version).toBe(VERSION);
   expect(index.packages.map(({ version }) => version)).toEqual(
-    [VERSION, EARLIER].flatMap((each) => PACKAGE_KINDS.map(() => each)),
+    listVersions().flatMap((each) => PACKAGE_KINDS.map(() => each)),
   );
+  expect([listVersions()[0], listVersions().at(-1)]).toEqual([VERSION, EARLIER]);
   for (const { url, sbom, sha256 } of index.packages) {
     const bytes = Buffer.from(await (await fetch(url)).arrayBuffer());
     expect({ url, sha256: createHash('sha256').update(bytes).digest('hex') }).toEqual({ url, sha256 });
@@ -197,8 +201,9 @@ test('the page and checksums list this release, and the indexes also list the ea
 describe('a missing package', () => {
   test('a missing package gets a 404 that names the available versions', async () => {
     const detail = await expectProblem(await get('lead-intake-sdk-9.9.9.tgz'), 404, 'route_not_found');
+    const [, ...earlier] = listVersions();
     expect(detail).toBe(
-      `This deployment has the packages of release ${VERSION}, and those of ${EARLIER}: see ${url()}${PACKAGES}.`,
+      `This deployment has the packages of release ${VERSION}, and those of ${earlier.join(', ')}: see ${url()}${PACKAGES}.`,
     );
   });
 

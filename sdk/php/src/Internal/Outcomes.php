@@ -99,7 +99,7 @@ final class Outcomes
     public const PAGES_MISSED = 100;
 
     /** The name of the client in requests; many firewalls refuse requests without one. */
-    public const USER_AGENT = 'lead-intake-php/1.2.0';
+    public const USER_AGENT = 'lead-intake-php/2.0.0';
 
     /** The findings of a check: whether each is good, and its sentence for people. */
     public const CHECK_FINDINGS = [

@@ -85,7 +85,7 @@ REASON_NOT_READ = "not read: the service has failed to read it, which its operat
 PAGES_MISSED = 100
 
 #: The name of the client in requests; many firewalls refuse requests without one.
-USER_AGENT = "lead-intake-python/1.2.0"
+USER_AGENT = "lead-intake-python/2.0.0"
 
 #: The findings of a check: whether each is good, and its sentence for people.
 CHECK_FINDINGS = {
