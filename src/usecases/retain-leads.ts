@@ -32,11 +32,11 @@ const PACE = {
 const LEADS_PER_PAGE = 10;
 
 /**
- * The maximum number of leads of a stage in a searched range, unless more changed within an hour. Some engines sort all
+ * The maximum number of leads of a stage in a searched range, unless more changed within a second. Some engines sort all
  * matches of a query.
  */
 const LEADS_PER_RANGE = 1000;
-const MIN_RANGE_MS = 3_600_000;
+const MIN_RANGE_MS = 1000;
 
 /** The number of an ended studio's leads that are examined at a time. */
 const LEADS_PER_REMOVAL = 100;

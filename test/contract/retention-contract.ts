@@ -295,6 +295,28 @@ export function retentionContract(damages: readonly Damage[], opened: () => Open
       expect(turn).toEqual({ [STUDIO_ID]: 20, 'studio-2': 20 });
     });
 
+    test('retention searches at most 1,000 leads at a time, even if more changed within an hour', async () => {
+      await put({ retentionDays: 30 }, plus(NOW, -7 * DAY_MS));
+      await store.putRetentionTime(null, NOW);
+      await opened().makeLeads(...times(1200, (index) => closed(40, index * 10)));
+      const ending = new AbortController();
+      const found: number[] = [];
+      const through = new Proxy(store, {
+        get: (target, method: keyof Store) =>
+          method === 'walkLeads'
+            ? async (...args: Required<Parameters<Store['walkLeads']>>) => {
+                found.push(await store.measureStage(STUDIO_ID, 'lost', args[3], 1200));
+                if (found.at(-1)) ending.abort();
+                return target.walkLeads(...args);
+              }
+            : target[method],
+      });
+      const observer = { time() {}, processed() {}, erased() {}, failed: expect.fail };
+      await retainLeads({ store: through, clock: () => NOW }, observer, ending.signal, FAST);
+      expect(found.at(-1)).toBeGreaterThan(0);
+      expect(found.at(-1)).toBeLessThan(1001);
+    });
+
     /** The calls about one studio. */
     const STUDIO_CALLS = [
       ...['removeRequests', 'walkErasedLeads', 'listAuditEvents', 'findStudio', 'measureStage', 'walkLeads'],
