@@ -67,6 +67,8 @@ export const BATCH_BUGS: readonly PlantedBug[] = [
     name: 'the items of a message share pages of different studios',
     suite: EXCHANGE_SUITE,
     caughtBy: 'a key accesses only its own studio, whatever the other items',
-    patches: [{ file: EXCHANGE, find: "'page', studioId,", put: "'page'," }],
+    patches: [
+      { file: EXCHANGE, find: "['page', studioId, pageSize, pageToken]", put: "['page', pageSize, pageToken]" },
+    ],
   },
 ];
