@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
+import type { IncomingHttpHeaders } from 'node:http';
 import { isRequestId, type KeyOperation, SCOPE_OF } from '../common/rules/public-api.ts';
 import { ApiKeyScope } from '../proto/gen/leadintake/v1/api_key_pb.ts';
 import { type KeyCheck, next, type PresentedKey, UNREAD } from './key-check.ts';
@@ -44,10 +44,6 @@ export const hasScopeFor = ({ key }: RequestState, operation: Operation | undefi
   key?.caller.scopes.includes(SCOPES[SCOPE_OF[operation as KeyOperation]]) === true;
 
 const SCOPES = { 'leads.read': ApiKeyScope.LEADS_READ, 'leads.create': ApiKeyScope.LEADS_CREATE } as const;
-
-/** Returns the values of a header, once for each time that it was sent. `headersDistinct` would collect those of all headers. */
-export const headerValues = ({ rawHeaders }: IncomingMessage, name: string): string[] =>
-  rawHeaders.filter((_, index) => index % 2 === 1 && rawHeaders[index - 1]?.toLowerCase() === name);
 
 /** The header that carries a request's id in both directions. */
 export const REQUEST_ID_HEADER = 'x-request-id';

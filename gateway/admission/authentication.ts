@@ -1,12 +1,13 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { FastifyRequest } from 'fastify';
 import { CORE_CALL_MS } from '../../common/deadlines.ts';
+import { headerValues } from '../../common/header-values.ts';
 import { hashKeySecret, isKeySecret, textOfHash, toHint } from '../../common/rules/key-secret.ts';
 import type { AuthenticateApiKeyResponse } from '../../proto/gen/leadintake/v1/api_key_pb.ts';
 import { toClient } from '../client-address.ts';
 import type { FoundKey } from '../key-check.ts';
 import { OVERLOADED, Problem } from '../problems.ts';
-import { headerValues, type Sender } from '../request.ts';
+import type { Sender } from '../request.ts';
 import { consumePatiently, rateLimited } from './count-quota.ts';
 import type { KeyLookUps } from './key-look-ups.ts';
 import { createMemoryQuota } from './quota/memory-quota.ts';
@@ -40,9 +41,10 @@ export function authenticator(lookUps: KeyLookUps, cache: ApiKeyCache) {
 
 // @rule 5.1 5.5 5.header
 function readBearerSecret(request: FastifyRequest): string | undefined {
-  // Node silently uses the first of several headers. A longer text is no secret, and would take long to hash.
+  // Node silently uses the first of several headers.
   const [authorization, ...more] = headerValues(request.raw, 'authorization');
   if (authorization === undefined || more.length > 0) return undefined;
+  // A much longer text than a secret would take long to hash.
   return /^Bearer +(\S{1,99})$/i.exec(authorization)?.[1];
 }
 

@@ -5,12 +5,13 @@ import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest }
 import type { Logger } from 'pino';
 import { appOptions } from '../../common/app.ts';
 import { GATEWAY_AFTER_CLOSE_MS, LAST_ANSWER_MS } from '../../common/deadlines.ts';
+import { headerValues } from '../../common/header-values.ts';
 import type { Tracer } from '../../common/tracing.ts';
 import { admitCallers } from '../admission/admission.ts';
 import { clientAddresses } from '../client-address.ts';
 import { arrivalObserver, type ObserveRequest, type RecordRequest, requestObserver } from '../observation.ts';
 import { type FaultyField, invalidRequest, Problem } from '../problems.ts';
-import { addressFault, chooseRequestId, FRAGMENT, headerValues, REQUEST_ID_HEADER, RequestState } from '../request.ts';
+import { addressFault, chooseRequestId, FRAGMENT, REQUEST_ID_HEADER, RequestState } from '../request.ts';
 import { registerAllMethods, routeProblem } from '../routes/allowed-methods.ts';
 import { docsRoutes } from '../routes/docs.ts';
 import { healthRoutes } from '../routes/health.ts';

@@ -7,6 +7,7 @@ import type {
   FastifySchemaValidationError,
   RequestPayload,
 } from 'fastify';
+import { headerValues } from '../../common/header-values.ts';
 import {
   type CaptureField,
   CONTACT_TYPES,
@@ -20,7 +21,7 @@ import {
 import { PAGE_SIZE } from '../../common/rules/public-api.ts';
 import type { LeadCreation, PageToRead } from '../core/core-client.ts';
 import { type DataPath, type FaultyField, invalidRequest, Problem } from '../problems.ts';
-import { hasScopeFor, headerValues, senderToCheck } from '../request.ts';
+import { hasScopeFor, senderToCheck } from '../request.ts';
 import { allowOnly } from './allowed-methods.ts';
 import { LEAD_PATH, LEADS_PATH, leadCaptureSchema } from './schemas.ts';
 

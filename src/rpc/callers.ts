@@ -3,6 +3,7 @@ import type { Http2ServerRequest } from 'node:http2';
 import type { TLSSocket } from 'node:tls';
 import type { DescMethod, DescService } from '@bufbuild/protobuf';
 import { type ContextValues, createContextKey, createContextValues, type HandlerContext } from '@connectrpc/connect';
+import { headerValues } from '../../common/header-values.ts';
 import { assert } from '../../common/invariants.ts';
 import { isRequestId } from '../../common/rules/public-api.ts';
 import type { Secret } from '../../common/secret.ts';
@@ -161,13 +162,12 @@ export function callerIdentifier(callers: Callers): Identify {
   /** The certificate subjects by socket. A certificate does not change during a connection. */
   const subjects = new WeakMap<object, CertificateSubject | undefined>();
   return (request) => {
-    const { headers, rawHeaders } = request;
     // In HTTP/2, `request.socket` is a proxy object per stream. The session's socket is the same for all streams.
     const socket = ('stream' in request ? request.stream.session?.socket : undefined) ?? request.socket;
     if (!subjects.has(socket)) subjects.set(socket, readSubject(socket as TLSSocket));
     // Node takes the first of several headers, but a proxy in front may have checked another one.
-    const isAmbiguous = rawHeaders.filter((name, index) => index % 2 === 0 && /^authorization$/i.test(name)).length > 1;
-    const authorization = isAmbiguous ? '' : headers.authorization;
+    const isAmbiguous = headerValues(request, 'authorization').length > 1;
+    const authorization = isAmbiguous ? '' : request.headers.authorization;
     return callers.find({ authorization, certificateSubject: subjects.get(socket) });
   };
 }
