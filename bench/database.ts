@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import { MongoClient } from 'mongodb';
 import { pageTokenAfter } from '../src/domain/cursor.ts';
@@ -10,8 +11,10 @@ import { aLead, aLeadSource, aMember, aStudio, BY, DAY_MS, keysFor, plus, times 
 import { atTheEnd, temporaryFolder } from './processes.ts';
 import { captureFor, type KnownLeads, LEADS, type Target } from './workload.ts';
 
+const SQLITE = 'sqlite:';
+
 /** Returns the address of a new SQLite database that is removed when the benchmark ends. */
-export const newSqliteDatabase = (): string => `sqlite:${join(temporaryFolder(), 'leads.db')}`;
+export const newSqliteDatabase = (): string => `${SQLITE}${join(temporaryFolder(), 'leads.db')}`;
 
 /** Returns the address of a new database on a server; the database is dropped when the benchmark ends. */
 export function newMongoDatabase(mongoUrl: string): string {
@@ -28,11 +31,13 @@ export const serverName = (mongoUrl: string): Promise<string> =>
   });
 
 /** Returns the bytes that a database takes on disk, with its indexes. */
-export const bytesOfMongo = (url: string): Promise<number> =>
-  withMongo(url, async (client) => {
+export async function bytesOnDisk(url: string): Promise<number> {
+  if (url.startsWith(SQLITE)) return statSync(url.slice(SQLITE.length)).size;
+  return withMongo(url, async (client) => {
     const { storageSize, indexSize } = await client.db().stats();
     return storageSize + indexSize;
   });
+}
 
 async function withMongo<Result>(url: string, work: (client: MongoClient) => Promise<Result>): Promise<Result> {
   await using client = new MongoClient(url, { serverSelectionTimeoutMS: 2000 });

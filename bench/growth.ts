@@ -6,18 +6,15 @@
  * Measures SQLite, and MongoDB if MONGODB_URL is set. `--leads` is the size of the large database. Prints Markdown to standard output and
  * progress to standard error. The exit status is 1 when a request failed.
  */
-import { execFile } from 'node:child_process';
-import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { parseArgs, promisify } from 'node:util';
+import { parseArgs } from 'node:util';
 import { DEFAULT_CONSUMER } from '../src/domain/consumer.ts';
 import type { LeadFilter } from '../src/domain/lead-filter.ts';
 import { timeOfId } from '../src/domain/new-id.ts';
-import { openStore } from '../src/store/open-store.ts';
 import type { Store } from '../src/store/store.ts';
 import {
-  bytesOfMongo,
+  bytesOnDisk,
   type FilledStudio,
   fillStudio,
   newMongoDatabase,
@@ -25,9 +22,9 @@ import {
   serverName,
   withStore,
 } from './database.ts';
-import { atTheEnd, runBenchmark, temporaryFolder } from './processes.ts';
-import { comparisonTable, describeMachine, failureLines, median, number, print, table } from './report.ts';
-import { type Compared, type Comparison, compare, type Rounds } from './rounds.ts';
+import { command, measureSeconds, runBenchmark, temporaryFolder } from './processes.ts';
+import { atMost, comparisonTable, describeMachine, failureLines, median, number, print, table } from './report.ts';
+import { type Compared, type Comparison, compare, type Rounds, takeTurns } from './rounds.ts';
 import { httpTarget, type RunningTarget, startCoreAndGateway } from './targets.ts';
 import { LEADS } from './workload.ts';
 
@@ -124,10 +121,12 @@ async function measure(engine: string, newDatabase: () => string, size: number):
   }
   const failures = failureLines(all);
   print(`## ${engine}`, '', comparisonTable(all), '', ...failures);
+  if (failures.length > 0) process.exitCode = 1;
   print(await compareCalls(few, many));
   print(...[few, many].map(({ leads, bytesOfLead }) => `- a lead of ${leads}: ${number(bytesOfLead, 0)} bytes`));
-  if (engine === 'SQLite') print(`A backup of the larger database took ${number(await backUp(many), 0)} s.`);
-  if (failures.length > 0) process.exitCode = 1;
+  if (engine !== 'SQLite') return;
+  const seconds = await command(many.databaseUrl, 'backup', join(temporaryFolder(), 'copy.db'));
+  print(`A backup of the larger database took ${number(seconds, 0)} s.`);
 }
 
 /** Fills a database, and starts a gateway and a core on it. */
@@ -138,8 +137,7 @@ async function startSide(DATABASE_URL: string, size: number): Promise<Side> {
     quiet: await fillStudio(store, 'quiet-studio', QUIET_LEADS),
     busy: await fillStudio(store, 'busy-studio', size),
   }));
-  const [, file] = DATABASE_URL.split('sqlite:');
-  const bytes = file === undefined ? await bytesOfMongo(DATABASE_URL) : statSync(file).size;
+  const bytes = await bytesOnDisk(DATABASE_URL);
   const { url, pids } = await startCoreAndGateway({ DATABASE_URL });
   const makeTarget = ({ key, known }: FilledStudio) => httpTarget(name, { url, ...key }, pids, known);
   const targets = { quiet: await makeTarget(studios.quiet), busy: await makeTarget(studios.busy) };
@@ -151,17 +149,17 @@ async function startSide(DATABASE_URL: string, size: number): Promise<Side> {
 
 /** Distributes the changes of all loaded leads, which no consumer has asked for yet. On FerretDB, the first call may fail. */
 async function distributeAll(store: Store): Promise<void> {
-  const began = performance.now();
   let failures = 0;
-  for (let isComplete = false; !isComplete; ) {
-    isComplete = await store.distributeLeadChanges().catch((error) => {
-      failures += 1;
-      if (failures > MAX_FAILED_CALLS) throw error;
-      return false;
-    });
-  }
-  const seconds = number((performance.now() - began) / 1000, 0);
-  console.error(`distributed all changes in ${seconds} s; ${failures} calls failed`);
+  const seconds = await measureSeconds(async () => {
+    for (let isComplete = false; !isComplete; ) {
+      isComplete = await store.distributeLeadChanges().catch((error) => {
+        failures += 1;
+        if (failures > MAX_FAILED_CALLS) throw error;
+        return false;
+      });
+    }
+  });
+  console.error(`distributed all changes in ${number(seconds, 0)} s; ${failures} calls failed`);
 }
 
 async function listChanges(store: Store): Promise<void> {
@@ -176,35 +174,25 @@ async function listChanges(store: Store): Promise<void> {
 }
 
 /** Measures CALLS on both databases in turn. Returns a table of milliseconds. */
-async function compareCalls(...sides: readonly [few: Side, many: Side]): Promise<string> {
-  const stores = await Promise.all(sides.map(({ databaseUrl }) => openStore(databaseUrl)));
-  atTheEnd(() => Promise.all(stores.map((store) => store.close())).then(() => {}));
-  for (const store of stores) await distributeAll(store);
-  const rows: string[][] = [];
-  for (const [name, call] of CALLS) {
-    console.error(name);
-    const times: [few: number[], many: number[]] = [[], []];
-    for (let round = 0; round < CALL_ROUNDS; round += 1) {
-      for (const index of round % 2 === 0 ? ([0, 1] as const) : ([1, 0] as const)) {
-        const began = performance.now();
-        await call(stores[index] as Store, sides[index]);
-        times[index].push(performance.now() - began);
+const compareCalls = (few: Side, many: Side): Promise<string> =>
+  withStore(few.databaseUrl, (ofFew) =>
+    withStore(many.databaseUrl, async (ofMany) => {
+      const [sides, stores] = [[few, many] as const, [ofFew, ofMany] as const];
+      for (const store of stores) await distributeAll(store);
+      const rows: string[][] = [];
+      for (const [name, call] of CALLS) {
+        console.error(name);
+        const times: [few: number[], many: number[]] = [[], []];
+        await takeTurns(CALL_ROUNDS, async (index) => {
+          times[index].push(1000 * (await measureSeconds(() => call(stores[index], sides[index]))));
+        });
+        const [fewMs = Number.NaN, manyMs = Number.NaN] = times.map(median);
+        const ratio = manyMs / fewMs;
+        rows.push([name, number(fewMs, 2), number(manyMs, 2), number(ratio, 2), atMost(MAX_TIME, ratio)]);
       }
-    }
-    const [few = Number.NaN, many = Number.NaN] = times.map(median);
-    const goal = `at most ${number(MAX_TIME, 2)}: ${many / few <= MAX_TIME ? 'met' : '**not met**'}`;
-    rows.push([name, number(few, 2), number(many, 2), number(many / few, 2), goal]);
-  }
-  return table(['', ...sides.map(({ leads }) => `${leads}, ms`), 'ratio', 'goal'], 1, rows);
-}
-
-/** Returns the seconds that a backup takes. */
-async function backUp({ databaseUrl }: Side): Promise<number> {
-  const began = performance.now();
-  const args = [join(import.meta.dirname, '../operator/cli.ts'), 'backup', join(temporaryFolder(), 'copy.db')];
-  await promisify(execFile)(process.execPath, args, { env: { ...process.env, DATABASE_URL: databaseUrl } });
-  return (performance.now() - began) / 1000;
-}
+      return table(['', ...sides.map(({ leads }) => `${leads}, ms`), 'ratio', 'goal'], 1, rows);
+    }),
+  );
 
 /** Returns a table of each tree's levels: as measured, and as expected with EXPECTED_LEADS if the pages stay equally full. */
 function describeTrees(path: string): string {

@@ -1,8 +1,9 @@
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
+import { promisify } from 'node:util';
 import type { LoadResult, Pace } from './drive.ts';
 import type { Scenario } from './workload.ts';
 
@@ -118,4 +119,18 @@ export function cpuTimeUs(pid: number | undefined): number {
   } catch {
     return Number.NaN;
   }
+}
+
+export const CLI = join(import.meta.dirname, '../operator/cli.ts');
+
+/** Runs an operator command, and returns its duration in seconds. */
+export const command = (DATABASE_URL: string, ...args: string[]): Promise<number> =>
+  measureSeconds(() =>
+    promisify(execFile)(process.execPath, [CLI, ...args], { env: { ...process.env, DATABASE_URL } }),
+  );
+
+export async function measureSeconds(work: () => Promise<unknown>): Promise<number> {
+  const began = performance.now();
+  await work();
+  return (performance.now() - began) / 1000;
 }

@@ -38,10 +38,9 @@ export function comparisonTable(all: readonly Compared[]): string {
     const ratios = target.rounds.map((round, index) => round[key] / (base.rounds[index] as Round)[key]);
     const middle = median(ratios);
     const [ratio, lowest, highest] = [middle, Math.min(...ratios), Math.max(...ratios)].map((each) => number(each, 2));
-    const verdict = (isMet: boolean) => (isMet ? 'met' : '**not met**');
     const goals = [
       minRate === undefined ? '' : `at least ${number(minRate, 2)}: ${verdict(middle >= minRate)}`,
-      maxP99 === undefined ? '' : `at most ${number(maxP99, 2)}: ${verdict(middle <= maxP99)}`,
+      maxP99 === undefined ? '' : atMost(maxP99, middle),
     ];
     return [
       [name, ...formatResults(base), '', ''],
@@ -51,6 +50,11 @@ export function comparisonTable(all: readonly Compared[]): string {
   const costs = processes.map((process) => `${process} µs`);
   return table(['', 'target', 'requests/s', 'p50 ms', 'p99 ms', ...costs, 'ratio', 'goal'], 2, rows);
 }
+
+const verdict = (isMet: boolean): string => (isMet ? 'met' : '**not met**');
+
+/** Returns a goal, and whether a value meets it. */
+export const atMost = (goal: number, value: number): string => `at most ${number(goal, 2)}: ${verdict(value <= goal)}`;
 
 /** Returns a line of Markdown for each kind of failed requests. */
 export function failureLines(all: readonly Compared[]): string[] {

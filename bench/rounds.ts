@@ -63,12 +63,16 @@ export async function compare(
     return round;
   };
   for (const index of [0, 1] as const) await turn(index, warmUpMs);
-  for (let round = 0; round < rounds; round += 1) {
-    for (const index of round % 2 === 0 ? ([0, 1] as const) : ([1, 0] as const)) {
-      series[index].rounds.push(await turn(index, roundMs));
-    }
-  }
+  await takeTurns(rounds, async (index) => {
+    series[index].rounds.push(await turn(index, roundMs));
+  });
   return { ...comparison, series };
+}
+
+/** Lets two sides take turns, round by round. Each round swaps their order. */
+export async function takeTurns(rounds: number, turn: (index: 0 | 1) => Promise<void>): Promise<void> {
+  for (let round = 0; round < rounds; round += 1)
+    for (const index of round % 2 === 0 ? ([0, 1] as const) : ([1, 0] as const)) await turn(index);
 }
 
 async function driveOnce({ pids, drive }: RunningTarget, scenario: Scenario, pace: Pace): Promise<Round> {

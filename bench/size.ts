@@ -9,16 +9,16 @@
  * Measures SQLite, and MongoDB with Redis if MONGODB_URL and REDIS_URL are set. Prints Markdown to standard output and progress to standard
  * error. Other load on the machine affects durations, but hardly bytes and processor time.
  */
-import { execFile, spawn } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { openSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { parseArgs, promisify } from 'node:util';
+import { parseArgs } from 'node:util';
 import { Redis } from 'ioredis';
 import { aConsumer, BY } from '../test/support/builders.ts';
 import {
-  bytesOfMongo,
+  bytesOnDisk,
   createStudioWithKey,
   fillStudio,
   newMongoDatabase,
@@ -26,13 +26,10 @@ import {
   serverName,
   withStore,
 } from './database.ts';
-import { cpuTimeUs, runBenchmark, temporaryFolder } from './processes.ts';
+import { CLI, command, cpuTimeUs, measureSeconds, runBenchmark, temporaryFolder } from './processes.ts';
 import { describeMachine, number, print, table } from './report.ts';
 import { httpTarget, startCoreAndGateway } from './targets.ts';
 import { LEADS } from './workload.ts';
-
-const run = promisify(execFile);
-const CLI = join(import.meta.dirname, '../operator/cli.ts');
 
 /** Creations per second. The highest rate needs one processor core; a hundredth of it is a busy website. */
 const RATES = [0, 1, 100, 1000];
@@ -51,9 +48,8 @@ interface BytesOfLead {
 async function measureSqlite(size: number): Promise<BytesOfLead[]> {
   console.error(`SQLite, ${size} leads`);
   const url = newSqliteDatabase();
-  const file = url.slice('sqlite:'.length);
   await withStore(url, (store) => fillStudio(store, 'busy-studio', size));
-  const plain = statSync(file).size;
+  const plain = await bytesOnDisk(url);
   const folder = temporaryFolder();
   // The core comes last, because a vacuum of millions of leads does not end while a core reads.
   const rows: [name: string, seconds: number][] = [
@@ -78,19 +74,14 @@ async function measureSqlite(size: number): Promise<BytesOfLead[]> {
   });
   const without = newSqliteDatabase();
   await withStore(without, (store) => fillStudio(store, 'busy-studio', LEADS * 10));
-  const fileSize = (address: string) => statSync(address.slice('sqlite:'.length)).size;
   return [
     { where: 'SQLite', bytes: plain / size },
     {
       where: 'a change that a consumer has not acknowledged',
-      bytes: (fileSize(waiting) - fileSize(without)) / (LEADS * 10),
+      bytes: ((await bytesOnDisk(waiting)) - (await bytesOnDisk(without))) / (LEADS * 10),
     },
   ];
 }
-
-/** Runs an operator command, and returns its duration in seconds. */
-const command = (DATABASE_URL: string, ...args: string[]): Promise<number> =>
-  measureSeconds(() => run(process.execPath, [CLI, ...args], { env: { ...process.env, DATABASE_URL } }));
 
 async function exportTo(url: string, file: string): Promise<void> {
   const args = [CLI, 'leads', 'export'];
@@ -139,7 +130,7 @@ async function measureMongo(mongoUrl: string, size: number): Promise<BytesOfLead
   console.error(`MongoDB, ${size} leads`);
   const url = newMongoDatabase(mongoUrl);
   await withStore(url, (store) => fillStudio(store, 'busy-studio', size));
-  return { where: await serverName(mongoUrl), bytes: (await bytesOfMongo(url)) / size };
+  return { where: await serverName(mongoUrl), bytes: (await bytesOnDisk(url)) / size };
 }
 
 /** Measures the quota counters of many keys, each of a different studio. */
@@ -172,12 +163,6 @@ function printYears(all: readonly BytesOfLead[]): void {
   ]);
   const heads = rates.map((rate) => `GB of a year at ${rate.toLocaleString('en')}/s`);
   print('## Bytes of a lead', '', table(['', 'bytes', ...heads], 1, rows));
-}
-
-async function measureSeconds(work: () => Promise<unknown>): Promise<number> {
-  const began = performance.now();
-  await work();
-  return (performance.now() - began) / 1000;
 }
 
 function residentBytes(pid: number | undefined): number {
