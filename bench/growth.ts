@@ -174,8 +174,8 @@ async function listChanges(store: Store): Promise<void> {
 }
 
 /** Measures CALLS on both databases in turn. Returns a table of milliseconds. */
-const compareCalls = (few: Side, many: Side): Promise<string> =>
-  withStore(few.databaseUrl, (ofFew) =>
+function compareCalls(few: Side, many: Side): Promise<string> {
+  return withStore(few.databaseUrl, (ofFew) =>
     withStore(many.databaseUrl, async (ofMany) => {
       const [sides, stores] = [[few, many] as const, [ofFew, ofMany] as const];
       for (const store of stores) await distributeAll(store);
@@ -193,6 +193,7 @@ const compareCalls = (few: Side, many: Side): Promise<string> =>
       return table(['', ...sides.map(({ leads }) => `${leads}, ms`), 'ratio', 'goal'], 1, rows);
     }),
   );
+}
 
 /** Returns a table of each tree's levels: as measured, and as expected with EXPECTED_LEADS if the pages stay equally full. */
 function describeTrees(path: string): string {
