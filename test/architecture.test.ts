@@ -23,8 +23,8 @@ const ADAPTER_IMPORTS = [
   'src/store/store.ts',
 ];
 
-/** The imports that every room of the gateway may have. */
-const IN_EVERY_ROOM = [
+/** The imports that every layer of the gateway may have. */
+const IN_EVERY_LAYER = [
   'common/',
   'proto/gen/',
   'gateway/admission/quota/quota-port.ts',
@@ -37,7 +37,7 @@ const IN_EVERY_ROOM = [
 ];
 
 /**
- * The rooms, and what each may import besides itself. A room is a prefix of paths; the longest match applies. No room imports
+ * The layers, and what each may import besides itself. A layer is a prefix of paths; the longest match applies. No layer imports
  * one further down.
  */
 const ALLOWED_IMPORTS: Readonly<Record<string, readonly string[]>> = {
@@ -101,7 +101,7 @@ const ALLOWED_IMPORTS: Readonly<Record<string, readonly string[]>> = {
     'src/usecases/',
   ],
   // The gateway shares only the contract with the core. Its docs import the schemas of requests and responses, but not their
-  // handlers. A request goes from the port down to the core, and no room knows the one above it.
+  // handlers. A request goes from the port down to the core, and no layer knows the one above it.
   'gateway/problems.ts': ['common/rules/', 'proto/gen/'],
   'gateway/client-address.ts': ['common/'],
   'gateway/key-check.ts': ['common/', 'proto/gen/'],
@@ -124,17 +124,17 @@ const ALLOWED_IMPORTS: Readonly<Record<string, readonly string[]>> = {
     'gateway/problems.ts',
     'gateway/request.ts',
   ],
-  'gateway/core/': IN_EVERY_ROOM,
-  'gateway/routes/': ['gateway/core/', 'gateway/docs/', 'gateway/routes/schemas.ts', ...IN_EVERY_ROOM],
-  'gateway/admission/': ['gateway/admission/quota/', 'gateway/core/', ...IN_EVERY_ROOM],
-  'gateway/port/': ['gateway/admission/', 'gateway/routes/', ...IN_EVERY_ROOM],
+  'gateway/core/': IN_EVERY_LAYER,
+  'gateway/routes/': ['gateway/core/', 'gateway/docs/', 'gateway/routes/schemas.ts', ...IN_EVERY_LAYER],
+  'gateway/admission/': ['gateway/admission/quota/', 'gateway/core/', ...IN_EVERY_LAYER],
+  'gateway/port/': ['gateway/admission/', 'gateway/routes/', ...IN_EVERY_LAYER],
   'gateway/': [
     'gateway/admission/',
     'gateway/core/',
     'gateway/docs/',
     'gateway/routes/',
     'gateway/port/',
-    ...IN_EVERY_ROOM,
+    ...IN_EVERY_LAYER,
   ],
   // A separate process, which knows the core only by the contract.
   'relay/': ['common/', 'proto/gen/'],
@@ -211,7 +211,7 @@ const ALLOWED_IMPORTS: Readonly<Record<string, readonly string[]>> = {
   'examples/test/': ['proto/gen/', 'sdk/', 'test/crash/deployment.ts', 'test/support/', 'test/tools/'],
 };
 
-/** Packages that may be imported in one room only. */
+/** Packages that may be imported in one layer only. */
 const ONLY_IN: Readonly<Record<string, readonly string[]>> = {
   'node:sqlite': ['src/store/sqlite/'],
   mongodb: ['src/store/mongo/'],
@@ -266,24 +266,26 @@ const files = new Set(FILES);
 const internalImports = imports.filter(({ imported }) => files.has(imported));
 
 describe('imports run one way', () => {
-  test.each(Object.entries(ALLOWED_IMPORTS))('%s imports only allowed rooms', (room, allowed) => {
+  test.each(Object.entries(ALLOWED_IMPORTS))('%s imports only allowed layers', (layer, allowed) => {
     const wrong = internalImports
-      .filter(({ file, imported }) => findRoom(file) === room && findRoom(imported) !== room)
+      .filter(({ file, imported }) => findLayer(file) === layer && findLayer(imported) !== layer)
       .filter(({ imported }) => !allowed.some((prefix) => imported.startsWith(prefix)));
     expect(wrong).toEqual([]);
   });
 
   // @proves others-7
   test('every file has a row in ALLOWED_IMPORTS, and every row has files', () => {
-    expect(FILES.filter((file) => findRoom(file) === undefined)).toEqual([]);
-    expect(Object.keys(ALLOWED_IMPORTS).filter((room) => !FILES.some((file) => findRoom(file) === room))).toEqual([]);
+    expect(FILES.filter((file) => findLayer(file) === undefined)).toEqual([]);
+    expect(Object.keys(ALLOWED_IMPORTS).filter((layer) => !FILES.some((file) => findLayer(file) === layer))).toEqual(
+      [],
+    );
     expect(internalImports.length).toBeGreaterThan(1000);
   });
 
   test('no file outside bench imports one from a row further down', () => {
-    const rooms = Object.keys(ALLOWED_IMPORTS);
+    const layers = Object.keys(ALLOWED_IMPORTS);
     const upwards = internalImports.filter(
-      ({ file, imported }) => rooms.indexOf(findRoom(file) ?? '') < rooms.indexOf(findRoom(imported) ?? ''),
+      ({ file, imported }) => layers.indexOf(findLayer(file) ?? '') < layers.indexOf(findLayer(imported) ?? ''),
     );
     expect(upwards.filter(({ file }) => !file.startsWith('bench/'))).toEqual([]);
   });
@@ -293,7 +295,7 @@ describe('imports run one way', () => {
   });
 });
 
-test.each(Object.entries(ONLY_IN))('%s is imported in its own room only', (name, places) => {
+test.each(Object.entries(ONLY_IN))('%s is imported in its own layer only', (name, places) => {
   const users = imports
     .filter(({ imported }) => imported === name || (name.endsWith('/') && imported.startsWith(name)))
     .filter(({ file }) => PRODUCTION.test(file));
@@ -333,9 +335,9 @@ test.skipIf(tracked.status !== 0)('the top level has only what architecture.md n
   expect(top.filter((name) => !named.has(name))).toEqual([]);
 });
 
-function findRoom(file: string): string | undefined {
+function findLayer(file: string): string | undefined {
   return Object.keys(ALLOWED_IMPORTS)
-    .filter((room) => file.startsWith(room))
+    .filter((layer) => file.startsWith(layer))
     .toSorted((a, b) => b.length - a.length)[0];
 }
 
