@@ -151,10 +151,11 @@ describeIf(canRun, 'a Prometheus that scrapes core and gateway,', 'install prome
         const relay = { consumer: { name: 'relay', allStudios: true }, start: ConsumerStart.ALL_LEADS };
         await core.consumers.createConsumer(relay);
         await core.leads.pullLeadChanges({ consumer: 'relay' });
+        // A core caches the count of pending changes for half a minute, and the count of keys for an hour. While no core writes,
+        // PostgreSQL finds no deadlock with an update of all leads.
+        await deployment.kill('core');
         await backdateChanges(databaseUrl);
         await letKeysEndSoon(databaseUrl);
-        // A core caches the count of pending changes for half a minute, and the count of keys for an hour.
-        await deployment.kill('core');
         await deployment.restart('core');
         await deployment.serves();
         const consumer = repeat(1, () => acknowledgeOne(core).catch(() => {}));
