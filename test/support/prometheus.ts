@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parse, stringify } from 'yaml';
+import { CORE_HEALTH_MS } from '../../common/deadlines.ts';
 import { ROOT } from '../tools/processes.ts';
 import { freePort, killOnExit } from '../tools/servers.ts';
 
@@ -13,9 +14,9 @@ const MINUTE_MS = 500;
 
 /**
  * How often each target is scraped, and the timeout of a scrape; milliseconds. A gateway's response waits for its check of a silent
- * core, up to a second. Two scrapes fit into five minutes, the shortest range in the rules.
+ * core. Two scrapes fit into five minutes, the shortest range in the rules.
  */
-const SCRAPE_MS = 1200;
+const SCRAPE_MS = CORE_HEALTH_MS + 200;
 
 const MINUTES: Readonly<Record<string, number>> = { m: 1, h: 60, d: 1440 };
 
@@ -42,9 +43,9 @@ export interface PrometheusServer {
 export async function startPrometheus(targets: Readonly<Record<string, string>>): Promise<PrometheusServer> {
   const folder = mkdtempSync(join(tmpdir(), 'lead-intake-prometheus-'));
   const rules = fastRules(readFileSync(join(ROOT, 'ops/prometheus-rules.yaml'), 'utf8'));
-  const [scraped, evaluated] = [`${SCRAPE_MS}ms`, `${MINUTE_MS}ms`];
+  const scraped = `${SCRAPE_MS}ms`;
   const config = {
-    global: { scrape_interval: scraped, scrape_timeout: scraped, evaluation_interval: evaluated },
+    global: { scrape_interval: scraped, scrape_timeout: scraped },
     rule_files: ['rules.yaml'],
     scrape_configs: Object.entries(targets).map(([job, target]) => ({
       job_name: job,
